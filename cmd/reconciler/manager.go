@@ -1,0 +1,141 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/signalbox-dev/signalbox/internal/command"
+	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// leaseName is the name of the Lease that the replicas hold in turn.
+const leaseName = "signalbox-reconciler"
+
+// The Lease's times: a replica that vanished is replaced after leaseDuration; one that
+// cannot renew for renewDeadline stops acting.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+type options struct {
+	command.Flags
+	leaderElect bool
+	workers     int
+	qps         float64
+	burst       int
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("reconciler", flag.ContinueOnError)
+	o.Register(set)
+	set.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the Lease "+leaseName+"; needed with more than one replica")
+	set.IntVar(&o.workers, "workers", 10, "how many TrainJobs are worked on at the same time")
+	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server")
+	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server")
+	if err := o.Parse(set, args, os.Stderr); err != nil {
+		return o, err
+	}
+	switch {
+	case o.workers < 1:
+		return o, fmt.Errorf("--workers must be at least 1, not %d", o.workers)
+	case o.qps <= 0:
+		return o, fmt.Errorf("--kube-api-qps must be more than 0, not %g", o.qps)
+	case o.burst < 1:
+		return o, fmt.Errorf("--kube-api-burst must be at least 1, not %d", o.burst)
+	}
+	return o, nil
+}
+
+// newManager wires the reconciler to a manager that runs it.
+func newManager(o options) (ctrl.Manager, error) {
+	cfg, err := command.RESTConfig(o.qps, o.burst)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lease(cfg, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := trainer.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                              scheme,
+		Cache:                               cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:              o.ProbeAddress,
+		LeaderElection:                      o.leaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		// The process ends with its manager, so the next replica need not wait.
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
+		RetryPeriod:                   ptr.To(retryPeriod),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, setup(mgr, o.workers)
+}
+
+// setup adds the reconciler and the probes to the manager.
+func setup(mgr ctrl.Manager, workers int) error {
+	figures, err := deadline.NewMetrics(metrics.Registry, mgr.GetClient(), clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	reconciler := &deadline.Reconciler{
+		Client:  mgr.GetClient(),
+		Live:    mgr.GetAPIReader(),
+		Events:  mgr.GetEventRecorderFor("signalbox"), //nolint:staticcheck // the events of its successor are no core/v1 events
+		Clock:   clock.RealClock{},
+		Metrics: figures,
+	}
+	if err := reconciler.SetupWithManager(mgr, workers); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// lease returns the lock of the leader election. The holder is named by its pod where that
+// is known: a container that restarts in its pod takes its own Lease back at once, where a
+// random name would make it wait for the old one to run out.
+func lease(cfg *rest.Config, namespace string) (resourcelock.Interface, error) {
+	identity := os.Getenv("POD_NAME")
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("name the holder of the lease: %w", err)
+		}
+		identity = host + "_" + string(uuid.NewUUID())
+	}
+	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
+		resourcelock.ResourceLockConfig{Identity: identity}, cfg, renewDeadline)
+}
+

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"os"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/signalbox-dev/signalbox/internal/admission"
+	"github.com/signalbox-dev/signalbox/internal/certificate"
+	"github.com/signalbox-dev/signalbox/internal/command"
+)
+
+type options struct {
+	command.Flags
+	host          string
+	port          int
+	certDir       string
+	certSecret    string
+	service       string
+	configuration string
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("webhook", flag.ContinueOnError)
+	o.Register(set)
+	set.StringVar(&o.host, "webhook-host", "", "`ADDRESS` to serve on; by default all")
+	set.IntVar(&o.port, "webhook-port", 9443, "`PORT` to serve on")
+	set.StringVar(&o.certDir, "cert-dir", "", "`FOLDER` with tls.crt and tls.key, reread when they change; by default the certificate is self-managed in a Secret")
+	set.StringVar(&o.certSecret, "cert-secret", "signalbox-webhook-cert", "`NAME` of the Secret of the self-managed certificate, in Signalbox's namespace")
+	set.StringVar(&o.service, "service", "signalbox-webhook", "`NAME` of the Service that the self-managed certificate is for")
+	set.StringVar(&o.configuration, "webhook-configuration", "signalbox", "`NAME` of the webhook configuration that gets the self-managed CA")
+	if err := o.Parse(set, args, os.Stderr); err != nil {
+		return o, err
+	}
+	if o.port < 1 || o.port > 65535 {
+		return o, fmt.Errorf("--webhook-port must be from 1 to 65535, not %d", o.port)
+	}
+	return o, nil
+}
+
+// newManager wires the webhooks to a manager that serves them.
+func newManager(o options) (ctrl.Manager, error) {
+	// The certificate's two objects are all that is read and written.
+	cfg, err := command.RESTConfig(20, 30)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	keeper := &certificate.Keeper{
+		Clock:         clock.RealClock{},
+		Secret:        types.NamespacedName{Namespace: o.Namespace, Name: o.certSecret},
+		Configuration: o.configuration,
+		DNSName:       o.service + "." + o.Namespace + ".svc",
+	}
+	server := webhook.Options{Host: o.host, Port: o.port, CertDir: o.certDir}
+	if o.certDir == "" {
+		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = keeper.GetCertificate }}
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  onlyTheCertificate(o),
+		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.ProbeAddress,
+		WebhookServer:          webhook.NewServer(server),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.certDir == "" {
+		keeper.Client = mgr.GetClient()
+		if err := keeper.SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+		if err := mgr.AddReadyzCheck("certificate", keeper.Check); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, setup(mgr)
+}
+
+// setup adds the webhooks and the probes to the manager.
+func setup(mgr ctrl.Manager) error {
+	server := mgr.GetWebhookServer()
+	server.Register(admission.TrainJobMutatePath, &webhook.Admission{
+		Handler: &admission.TrainJobMutator{Clock: clock.RealClock{}},
+	})
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("serving", server.StartedChecker())
+}
+
+// onlyTheCertificate keeps the cache to the two objects of the self-managed certificate, so
+// that rights to these two, by name, are all that the webhook needs.
+func onlyTheCertificate(o options) cache.Options {
+	named := func(name string) fields.Selector {
+		return fields.OneTermEqualSelector("metadata.name", name)
+	}
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{o.Namespace: {FieldSelector: named(o.certSecret)}},
+		},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}: {Field: named(o.configuration)},
+	}}
+}

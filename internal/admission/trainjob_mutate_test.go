@@ -1,0 +1,229 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatchop "gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+)
+
+const (
+	stampPath    = "/metadata/annotations/lifecycle.trainer.kubeflow.org~1resumed-at"
+	snapshotPath = "/metadata/annotations/lifecycle.trainer.kubeflow.org~1runtime-snapshot"
+	fresh        = "2026-03-01T12:00:00.000000000Z"
+)
+
+var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// mutate asks the webhook; before is "" on CREATE.
+func mutate(before, after string) admission.Response {
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		Object:    runtime.RawExtension{Raw: []byte(after)},
+	}}
+	if before != "" {
+		request.Operation = admissionv1.Update
+		request.OldObject.Raw = []byte(before)
+	}
+	mutator := &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now)}
+	return mutator.Handle(context.Background(), request)
+}
+
+func TestTrainJobMutator(t *testing.T) {
+	op := jsonpatchop.NewOperation
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []jsonpatchop.Operation
+	}{
+		"created active without annotations": {
+			after: `{"metadata":{"name":"a"},"spec":{}}`,
+			want:  []jsonpatchop.Operation{op("add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationResumedAt: fresh})},
+		},
+		"created active with annotations of the user": {
+			after: `{"metadata":{"annotations":{"team":"x"}},"spec":{"suspend":false}}`,
+			want:  []jsonpatchop.Operation{op("add", stampPath, fresh)},
+		},
+		"created active with empty annotations": {
+			after: `{"metadata":{"annotations":{}},"spec":{}}`,
+			want:  []jsonpatchop.Operation{op("add", stampPath, fresh)},
+		},
+		"created suspended needs nothing": {after: `{"metadata":{},"spec":{"suspend":true}}`},
+		"created active with suspend null": {
+			after: `{"metadata":{"annotations":null},"spec":{"suspend":null}}`,
+			want:  []jsonpatchop.Operation{op("add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationResumedAt: fresh})},
+		},
+		"created from an exported manifest": {
+			after: `{"metadata":{"annotations":{
+				"lifecycle.trainer.kubeflow.org/resumed-at":"2025-01-01T00:00:00Z",
+				"lifecycle.trainer.kubeflow.org/runtime-snapshot":"old"}},"spec":{}}`,
+			want: []jsonpatchop.Operation{op("replace", stampPath, fresh), op("remove", snapshotPath, nil)},
+		},
+		"created suspended from an exported manifest": {
+			after: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":""}},"spec":{"suspend":true}}`,
+			want:  []jsonpatchop.Operation{op("remove", stampPath, nil)},
+		},
+		"resumed in one write with runtimePatches": {
+			before: `{"metadata":{},"spec":{"suspend":true}}`,
+			after:  `{"metadata":{},"spec":{"suspend":false,"runtimePatches":[{"manager":"kueue"}]}}`,
+			want:   []jsonpatchop.Operation{op("add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationResumedAt: fresh})},
+		},
+		"resumed by suspend null": {
+			before: `{"metadata":{"annotations":{"team":"x"}},"spec":{"suspend":true}}`,
+			after:  `{"metadata":{"annotations":{"team":"x"}},"spec":{"suspend":null}}`,
+			want:   []jsonpatchop.Operation{op("add", stampPath, fresh)},
+		},
+		"suspended": {
+			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{}}`,
+			after:  `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{"suspend":true}}`,
+			want:   []jsonpatchop.Operation{op("remove", stampPath, nil)},
+		},
+		"all annotations removed by the user": {
+			before: `{"metadata":{"annotations":{"team":"x","lifecycle.trainer.kubeflow.org/resumed-at":"old","lifecycle.trainer.kubeflow.org/runtime-snapshot":"seal"}},"spec":{}}`,
+			after:  `{"metadata":{},"spec":{}}`,
+			want: []jsonpatchop.Operation{op("add", "/metadata/annotations", map[string]string{
+				v1alpha1.AnnotationResumedAt: "old", v1alpha1.AnnotationRuntimeSnapshot: "seal",
+			})},
+		},
+		"protected annotations forged": {
+			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{}}`,
+			after: `{"metadata":{"annotations":{
+				"lifecycle.trainer.kubeflow.org/resumed-at":"2030-01-01T00:00:00Z",
+				"lifecycle.trainer.kubeflow.org/runtime-snapshot":"forged"}},"spec":{}}`,
+			want: []jsonpatchop.Operation{op("replace", stampPath, "old"), op("remove", snapshotPath, nil)},
+		},
+		"an update of something else needs nothing": {
+			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{}}`,
+			after:  `{"metadata":{"labels":{"a":"b"},"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{}}`,
+		},
+		"being deleted, resumed: still stamped": {
+			before: `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z","annotations":{}},"spec":{"suspend":true}}`,
+			after:  `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z","annotations":{}},"spec":{"suspend":false}}`,
+			want:   []jsonpatchop.Operation{op("add", stampPath, fresh)},
+		},
+		"managed by MultiKueue: created, only stripped": {
+			after: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+			want:  []jsonpatchop.Operation{op("remove", stampPath, nil)},
+		},
+		"managed by MultiKueue: resumed, left alone": {
+			before: `{"metadata":{},"spec":{"suspend":true,"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+			after:  `{"metadata":{},"spec":{"suspend":false,"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+		},
+		"managed by MultiKueue: updated, only stripped": {
+			before: `{"metadata":{},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+			after:  `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-snapshot":"x"}},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+			want:   []jsonpatchop.Operation{op("remove", snapshotPath, nil)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := mutate(tc.before, tc.after)
+			if !got.Allowed {
+				t.Fatalf("denied: %v", got.Result)
+			}
+			if diff := cmp.Diff(tc.want, got.Patches); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTrainJobMutatorRefusesWhatItCannotRead(t *testing.T) {
+	for name, tc := range map[string]struct{ before, after string }{
+		"no JSON":          {after: `{`},
+		"stored no JSON":   {before: `{`, after: `{}`},
+		"suspend a string": {after: `{"spec":{"suspend":"yes"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := mutate(tc.before, tc.after); got.Allowed || got.Result.Code != http.StatusBadRequest {
+				t.Errorf("answer = %+v, want 400", got.Result)
+			}
+		})
+	}
+}
+
+// Whatever comes in: the patch applies, touches nothing but protected annotations, and a
+// second invocation changes nothing more.
+func FuzzTrainJobMutator(f *testing.F) {
+	f.Add(``, `{"metadata":{"name":"a"},"spec":{"suspend":true}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"x","~/":"~1"}},"spec":{"future":{"field":1e30}}}`)
+	f.Add(`{"metadata":{},"spec":{"suspend":true}}`, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)
+	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
+	f.Fuzz(func(t *testing.T, before, after string) {
+		// The API server sends objects with metadata; nothing else gets here.
+		for _, document := range []string{before, after} {
+			var object map[string]any
+			if document == "" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(document), &object); err != nil || object["metadata"] == nil {
+				t.Skip()
+			}
+		}
+		if after == "" {
+			t.Skip()
+		}
+		first := mutate(before, after)
+		if !first.Allowed {
+			t.Skip()
+		}
+		once := apply(t, after, first.Patches)
+		if diff := cmp.Diff(withoutProtected(t, after), withoutProtected(t, once)); diff != "" {
+			t.Errorf("touched more than its own (-want +got):\n%s", diff)
+		}
+		if second := mutate(before, once); len(second.Patches) != 0 {
+			t.Errorf("a second invocation patches again: %v", second.Patches)
+		}
+	})
+}
+
+func apply(t *testing.T, document string, operations []jsonpatchop.Operation) string {
+	t.Helper()
+	encoded, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(operations) == 0 {
+		return document
+	}
+	patch, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patched, err := patch.Apply([]byte(document))
+	if err != nil {
+		t.Fatalf("patch %s does not apply to %s: %v", encoded, document, err)
+	}
+	return string(patched)
+}
+
+// withoutProtected decodes the document without the protected annotations, and without the
+// map of annotations where nothing else is in it.
+func withoutProtected(t *testing.T, document string) any {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(document), &object); err != nil {
+		t.Fatal(err)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range v1alpha1.ProtectedAnnotations() {
+		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return object
+}

@@ -1,0 +1,97 @@
+// Package command holds what the two commands have in common: flags, logger and the
+// configuration of their client.
+package command
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+// DefaultNamespace is where Signalbox lives when neither flag nor environment say otherwise.
+const DefaultNamespace = "signalbox-system"
+
+// Flags are the flags that both commands have.
+type Flags struct {
+	// MetricsAddress and ProbeAddress are where metrics and probes are served, HOST:PORT;
+	// "0" turns metrics off.
+	MetricsAddress, ProbeAddress string
+	// Namespace is Signalbox's own.
+	Namespace string
+
+	logLevel  slog.Level
+	logFormat string
+	version   bool
+}
+
+// Register adds the flags to the set. The client configuration is found as kubectl finds
+// it: --kubeconfig, $KUBECONFIG, the pod's service account, ~/.kube/config.
+func (f *Flags) Register(set *flag.FlagSet) {
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	config.RegisterFlags(set)
+	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "`HOST:PORT` of the metrics, 0 for none")
+	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "`HOST:PORT` of /healthz and /readyz")
+	set.StringVar(&f.Namespace, "namespace", namespace, "Signalbox's own `NAMESPACE`; by default $POD_NAMESPACE")
+	set.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `LEVEL` that is logged: debug, info, warn or error")
+	set.StringVar(&f.logFormat, "log-format", "json", "`FORMAT` of the log: json or text")
+	set.BoolVar(&f.version, "version", false, "print the version and exit")
+}
+
+// Parse parses the arguments (without the command's name) and sets up logging to output. It
+// returns flag.ErrHelp when there is nothing more to do: the help or the version was asked
+// for and has been printed.
+func (f *Flags) Parse(set *flag.FlagSet, args []string, output io.Writer) error {
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if set.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if f.version {
+		fmt.Fprintln(output, set.Name(), version())
+		return flag.ErrHelp
+	}
+	var handler slog.Handler
+	options := &slog.HandlerOptions{Level: f.logLevel}
+	switch f.logFormat {
+	case "json":
+		handler = slog.NewJSONHandler(output, options)
+	case "text":
+		handler = slog.NewTextHandler(output, options)
+	default:
+		return fmt.Errorf("--log-format must be json or text, not %q", f.logFormat)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	return nil
+}
+
+// RESTConfig returns the configuration of the client, with this rate limit on its own side:
+// queries a second, and how many may come at once.
+func RESTConfig(qps float64, burst int) (*rest.Config, error) {
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	cfg.QPS, cfg.Burst = float32(qps), burst
+	return cfg, nil
+}
+
+// version is what the Go toolchain recorded of the module at build time.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version + " " + info.GoVersion
+}

@@ -1,0 +1,155 @@
+// Package deadline decides and enforces how long a TrainJob may be active.
+//
+// A deadline counts the seconds since the job last became active; suspending stops it and
+// forgets it; resuming gives the full time again; restarts inside the job do not reset it.
+package deadline
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// Bounds of a deadline in seconds. MaxSeconds, 136 years, is the largest that fits 32 bits;
+// from 9223372037 on the nanoseconds would overflow 64 bits and lie in the past.
+const (
+	MinSeconds = 1
+	MaxSeconds = 4294967295
+)
+
+// MinRequeue is the least time between two looks at a TrainJob whose rest, by the skew of
+// clocks or by a conflict at the last moment, is zero or negative: never a tight loop.
+const MinRequeue = time.Second
+
+// State tells how a TrainJob stands to its deadline.
+type State int
+
+const (
+	// None: nothing counts. The TrainJob has no deadline, is not active, is finished, or is
+	// run by somebody other than Trainer's own controller.
+	None State = iota
+	// Waiting: the deadline is counting and lies ahead.
+	Waiting
+	// Expired: the deadline is reached.
+	Expired
+)
+
+// Source names where a limit comes from.
+type Source string
+
+// The places that a limit can come from, in the order of their rank.
+const (
+	SourceSpec       Source = "spec.activeDeadlineSeconds"
+	SourceAnnotation Source = "annotation " + v1alpha1.AnnotationActiveDeadlineSeconds
+)
+
+// Decision is what Evaluate finds.
+type Decision struct {
+	State State
+	// Start is when the TrainJob last became active, Limit how long it may be active from
+	// then on, and Deadline their sum. All zero when State is None.
+	Start    time.Time
+	Limit    time.Duration
+	Deadline time.Time
+	// Source is where Limit comes from.
+	Source Source
+	// RequeueAfter is when to look again: the exact rest while Waiting, MinRequeue when
+	// Expired, zero (never) when None.
+	RequeueAfter time.Duration
+}
+
+// Evaluate tells how the TrainJob stands to its deadline at the instant now. At equality
+// the deadline is reached. A finished TrainJob has none, however late it is.
+func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
+	if !job.Active() || job.Terminal() || !job.ManagedByTrainer() {
+		return Decision{}
+	}
+	limit, source := limitOf(job)
+	start := activeSince(job)
+	if limit == 0 || start.IsZero() {
+		return Decision{}
+	}
+	decision := Decision{
+		State:    Waiting,
+		Start:    start,
+		Limit:    limit,
+		Deadline: start.Add(limit),
+		Source:   source,
+	}
+	decision.RequeueAfter = decision.Deadline.Sub(now)
+	if decision.RequeueAfter <= 0 {
+		decision.State = Expired
+		decision.RequeueAfter = MinRequeue
+	}
+	return decision
+}
+
+// limitOf returns the limit of the TrainJob and its source, or zero when it has none. A
+// value above MaxSeconds, stored before anyone checked, counts as MaxSeconds: the least
+// surprising reading of it, where stock computes an instant in the past.
+func limitOf(job *trainer.TrainJob) (time.Duration, Source) {
+	if seconds := job.Spec.ActiveDeadlineSeconds; seconds != nil {
+		return limit(*seconds), SourceSpec
+	}
+	value, found := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
+	if !found {
+		return 0, ""
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return 0, ""
+	}
+	return limit(seconds), SourceAnnotation
+}
+
+func limit(seconds int64) time.Duration {
+	if seconds < MinSeconds {
+		return 0
+	}
+	return time.Duration(min(seconds, MaxSeconds)) * time.Second
+}
+
+// activeSince returns when the active TrainJob last became active, or the zero time when
+// that is not known yet: the latest of what is stored about it.
+//
+//   - The stamp covers what Trainer never saw: a suspension while its controller was away,
+//     a suspend and resume within one of its passes.
+//   - The Suspended condition covers a stamp left stale while the webhook was away, and a
+//     resume that Trainer acted on late.
+//   - The creation covers a TrainJob with neither, and a stamp that came with a copied
+//     manifest while the webhook was away.
+//
+// While Trainer still reports the TrainJob suspended, only a stamp from after that counts:
+// without one it was resumed unseen, nothing of it runs yet, and the creation, or a stamp
+// from before the suspension, would end it early.
+func activeSince(job *trainer.TrainJob) time.Time {
+	start := job.CreationTimestamp.Time
+	stamp, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
+	stamped := err == nil
+	if stamped {
+		start = later(start, stamp)
+	}
+	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
+	if suspended == nil {
+		return start
+	}
+	if suspended.Status == metav1.ConditionFalse {
+		return later(start, suspended.LastTransitionTime.Time)
+	}
+	if !stamped || stamp.Before(suspended.LastTransitionTime.Time) {
+		return time.Time{}
+	}
+	return start
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

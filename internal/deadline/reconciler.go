@@ -1,0 +1,197 @@
+package deadline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// FieldOwner is the field manager of everything that the reconciler writes.
+const FieldOwner = "signalbox"
+
+// Reconciler enforces deadlines: at its time it sets Failed with reason DeadlineExceeded on
+// the TrainJob, then deletes its JobSet, from which garbage collection takes the Jobs and
+// pods. It keeps nothing in memory that it could not compute anew from what is stored, and
+// writes nothing but the status.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads from the API server: what a cache says may be old, and a job is failed
+	// only once.
+	Live client.Reader
+	// Events must write core/v1 events: the Python SDK drops those of events.k8s.io.
+	Events  record.EventRecorder
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+}
+
+// SetupWithManager adds the reconciler to the manager, with this many workers.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+	jobSet := &metav1.PartialObjectMetadata{}
+	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("deadline").
+		// A periodic resync changes nothing stored: timers do the waiting.
+		For(&trainer.TrainJob{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		// A JobSet matters when it appears: after an expiry it has no business to.
+		WatchesMetadata(jobSet,
+			handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &trainer.TrainJob{}, handler.OnlyControllerOwner()),
+			builder.WithPredicates(predicate.Funcs{
+				UpdateFunc:  func(event.UpdateEvent) bool { return false },
+				DeleteFunc:  func(event.DeleteEvent) bool { return false },
+				GenericFunc: func(event.GenericEvent) bool { return false },
+			})).
+		// A replica that waits for its turn keeps its cache warm, so that it acts at once.
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: ptr.To(true)}).
+		Complete(r)
+}
+
+// Reconcile looks at one TrainJob and does what its deadline asks for now. Every error is
+// returned, so that the step is tried again.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	job := &trainer.TrainJob{}
+	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	now := r.Clock.Now()
+	decision := Evaluate(job, now)
+	if decision.State == Expired {
+		var err error
+		job, decision, err = r.expire(ctx, req.NamespacedName, now)
+		if err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	if job.DeadlineExceeded() && job.ManagedByTrainer() {
+		if err := r.deleteJobSet(ctx, job); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+}
+
+// conflictTries is how often an expiry is tried at once when others write the TrainJob in
+// between, each time from a fresh read.
+const conflictTries = 5
+
+// expire sets Failed on the TrainJob if its deadline, read live, is reached at now. It
+// returns the TrainJob and the decision as they are after that; a NotFound error when the
+// TrainJob is gone. When others keep writing the TrainJob in between, the decision is still
+// Expired, with the time after which to try again.
+func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
+	var job *trainer.TrainJob
+	var decision Decision
+	var err error
+	// client-go's retry.RetryOnConflict is no help here: it returns nil when the request
+	// timed out.
+	for range conflictTries {
+		job, decision, err = r.readAndFail(ctx, key, now)
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if apierrors.IsConflict(err) {
+		log.FromContext(ctx).Info("TrainJob changed while its deadline was being enforced; looking again", "after", decision.RequeueAfter)
+		return job, decision, nil
+	}
+	if err != nil || decision.State != Expired {
+		return job, decision, err
+	}
+	r.Metrics.expired(decision, r.Clock.Now())
+	r.Events.Event(job, corev1.EventTypeWarning, trainer.ReasonDeadlineExceeded, message(decision))
+	log.FromContext(ctx).Info("deadline exceeded",
+		"activeSince", decision.Start, "limit", decision.Limit.String(), "source", decision.Source)
+	return job, Decision{}, nil
+}
+
+func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
+	job := &trainer.TrainJob{}
+	if err := r.Live.Get(ctx, key, job); err != nil {
+		return job, Decision{}, fmt.Errorf("read TrainJob: %w", err)
+	}
+	decision := Evaluate(job, now)
+	if decision.State != Expired {
+		return job, decision, nil
+	}
+	return job, decision, r.fail(ctx, job, decision, now)
+}
+
+// fail sets Failed on the TrainJob, which is as read live, in one status patch that goes
+// through only if nobody wrote the TrainJob since: one that completed meanwhile stays
+// Complete.
+func (r *Reconciler) fail(ctx context.Context, job *trainer.TrainJob, decision Decision, now time.Time) error {
+	conditions := append([]metav1.Condition(nil), job.Status.Conditions...)
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type:               trainer.ConditionFailed,
+		Status:             metav1.ConditionTrue,
+		Reason:             trainer.ReasonDeadlineExceeded,
+		Message:            message(decision),
+		LastTransitionTime: metav1.NewTime(now),
+	})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": job.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return fmt.Errorf("encode status patch: %w", err)
+	}
+	err = r.Client.Status().Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	if err != nil {
+		return fmt.Errorf("set Failed: %w", err)
+	}
+	return nil
+}
+
+// deleteJobSet deletes the JobSet of an expired TrainJob, if it is still there, in the
+// background: the TrainJob is finished now, its pods go as fast as garbage collection can.
+// The cache is enough to find it: a JobSet that the cache does not have yet brings its own
+// event when it arrives.
+func (r *Reconciler) deleteJobSet(ctx context.Context, job *trainer.TrainJob) error {
+	jobSet := &metav1.PartialObjectMetadata{}
+	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(jobSet, job) || !jobSet.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := r.Client.Delete(ctx, jobSet,
+		client.Preconditions{UID: &jobSet.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete JobSet: %w", err)
+	}
+	if err == nil {
+		log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
+	}
+	return nil
+}
+
+// message says what happened, for the condition and the event.
+func message(decision Decision) string {
+	return fmt.Sprintf("active since %s, longer than the limit of %d s (%s)",
+		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.Source)
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)

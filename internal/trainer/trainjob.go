@@ -1,0 +1,108 @@
+// Package trainer holds what Signalbox knows of Kubeflow Trainer: names, conditions, and
+// a view of the TrainJob that is limited to the fields that lifecycle rules read.
+//
+// The view is for reading only. It lacks most fields of the real type, whose set differs
+// between the Trainer versions that Signalbox supports: writing a view back would drop
+// them. Changes are made by patches that name single fields.
+//
+// +kubebuilder:object:generate=true
+package trainer
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TrainJobKind is the kind of a TrainJob.
+const TrainJobKind = "TrainJob"
+
+// ControllerName is the value of spec.managedBy, also its default, with which Trainer's
+// own controller runs a TrainJob. With any other value somebody else does (MultiKueue).
+const ControllerName = "trainer.kubeflow.org/trainjob-controller"
+
+// Condition types and reasons of a TrainJob, as Trainer writes them.
+const (
+	ConditionSuspended = "Suspended"
+	ConditionComplete  = "Complete"
+	ConditionFailed    = "Failed"
+
+	// ReasonDeadlineExceeded is the one reason of a Failed condition that Trainer keeps
+	// when it looks at the TrainJob again; it must be used verbatim.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+)
+
+var (
+	// GroupVersion is the API of the TrainJob in every Trainer v2 so far.
+	GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
+
+	// JobSetGroupVersionKind is the kind of the object that Trainer makes of a TrainJob,
+	// with the TrainJob's name and the TrainJob as its controller owner.
+	JobSetGroupVersionKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+)
+
+// AddToScheme registers the view of the TrainJob.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &TrainJob{}, &TrainJobList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// TrainJob is the view of a TrainJob.
+//
+// +kubebuilder:object:root=true
+type TrainJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   TrainJobSpec   `json:"spec,omitempty"`
+	Status TrainJobStatus `json:"status,omitempty"`
+}
+
+// TrainJobSpec is the part of a TrainJob's spec that decides its lifecycle.
+type TrainJobSpec struct {
+	// Suspend holds the TrainJob back when true; absent is the same as false.
+	Suspend *bool `json:"suspend,omitempty"`
+	// ActiveDeadlineSeconds is the deadline in seconds. Trainer knows it since 2.2.
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// ManagedBy names who runs the TrainJob; absent is ControllerName.
+	ManagedBy *string `json:"managedBy,omitempty"`
+}
+
+// TrainJobStatus is the part of a TrainJob's status that tells its state.
+type TrainJobStatus struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// TrainJobList is a list of views.
+//
+// +kubebuilder:object:root=true
+type TrainJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []TrainJob `json:"items"`
+}
+
+// Active tells whether the TrainJob is not suspended.
+func (j *TrainJob) Active() bool {
+	return j.Spec.Suspend == nil || !*j.Spec.Suspend
+}
+
+// ManagedByTrainer tells whether Trainer's own controller runs the TrainJob.
+func (j *TrainJob) ManagedByTrainer() bool {
+	return j.Spec.ManagedBy == nil || *j.Spec.ManagedBy == ControllerName
+}
+
+// Terminal tells whether the TrainJob is finished, well or not.
+func (j *TrainJob) Terminal() bool {
+	return meta.IsStatusConditionTrue(j.Status.Conditions, ConditionComplete) ||
+		meta.IsStatusConditionTrue(j.Status.Conditions, ConditionFailed)
+}
+
+// DeadlineExceeded tells whether the TrainJob has failed by its deadline, whoever found that.
+func (j *TrainJob) DeadlineExceeded() bool {
+	failed := meta.FindStatusCondition(j.Status.Conditions, ConditionFailed)
+	return failed != nil && failed.Status == metav1.ConditionTrue && failed.Reason == ReasonDeadlineExceeded
+}

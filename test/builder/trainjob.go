@@ -1,0 +1,91 @@
+// Package builder makes test objects: a minimal valid one, then one change at a time.
+package builder
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// TrainJobBuilder makes a view of a TrainJob.
+type TrainJobBuilder struct {
+	job trainer.TrainJob
+}
+
+// TrainJob starts with an active TrainJob without a deadline.
+func TrainJob(namespace, name string) *TrainJobBuilder {
+	b := &TrainJobBuilder{}
+	b.job.APIVersion = trainer.GroupVersion.String()
+	b.job.Kind = trainer.TrainJobKind
+	b.job.Namespace = namespace
+	b.job.Name = name
+	b.job.UID = types.UID("uid-of-" + name)
+	return b
+}
+
+// Obj returns the TrainJob.
+func (b *TrainJobBuilder) Obj() *trainer.TrainJob { return b.job.DeepCopy() }
+
+// Created sets the creation time, to whole seconds as the API server does.
+func (b *TrainJobBuilder) Created(at time.Time) *TrainJobBuilder {
+	b.job.CreationTimestamp = metav1.NewTime(at.Truncate(time.Second))
+	return b
+}
+
+// Suspended sets suspend to true.
+func (b *TrainJobBuilder) Suspended() *TrainJobBuilder { return b.Suspend(true) }
+
+// Suspend sets suspend, where the minimal object has none.
+func (b *TrainJobBuilder) Suspend(suspend bool) *TrainJobBuilder {
+	b.job.Spec.Suspend = &suspend
+	return b
+}
+
+// Deadline sets spec.activeDeadlineSeconds.
+func (b *TrainJobBuilder) Deadline(seconds int64) *TrainJobBuilder {
+	b.job.Spec.ActiveDeadlineSeconds = &seconds
+	return b
+}
+
+// DeadlineAnnotation sets the annotation that stands for the spec field.
+func (b *TrainJobBuilder) DeadlineAnnotation(value string) *TrainJobBuilder {
+	return b.Annotation(v1alpha1.AnnotationActiveDeadlineSeconds, value)
+}
+
+// ManagedBy sets spec.managedBy.
+func (b *TrainJobBuilder) ManagedBy(controller string) *TrainJobBuilder {
+	b.job.Spec.ManagedBy = &controller
+	return b
+}
+
+// Stamp sets the time of the last resume.
+func (b *TrainJobBuilder) Stamp(at time.Time) *TrainJobBuilder {
+	return b.StampText(at.Format(time.RFC3339Nano))
+}
+
+// StampText sets the annotation of the last resume to any text.
+func (b *TrainJobBuilder) StampText(value string) *TrainJobBuilder {
+	return b.Annotation(v1alpha1.AnnotationResumedAt, value)
+}
+
+// Annotation sets an annotation.
+func (b *TrainJobBuilder) Annotation(key, value string) *TrainJobBuilder {
+	if b.job.Annotations == nil {
+		b.job.Annotations = map[string]string{}
+	}
+	b.job.Annotations[key] = value
+	return b
+}
+
+// Condition adds a condition as Trainer writes it, to whole seconds.
+func (b *TrainJobBuilder) Condition(kind string, status metav1.ConditionStatus, reason string, at time.Time) *TrainJobBuilder {
+	b.job.Status.Conditions = append(b.job.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: "as Trainer says",
+		LastTransitionTime: metav1.NewTime(at.Truncate(time.Second)),
+	})
+	return b
+}
