@@ -1,0 +1,100 @@
+package chart_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+func TestArguments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values         []string
+		wantWebhook    []string
+		wantReconciler []string
+	}{
+		"default values": {
+			wantWebhook: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
+				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
+			},
+			wantReconciler: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400",
+			},
+		},
+		"a certificate of its own is read from its folder": {
+			values: ownCertificate,
+			wantWebhook: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
+				"--cert-dir=/certificate",
+			},
+			wantReconciler: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400",
+			},
+		},
+		"large numbers are written as the flags read them": {
+			values: []string{
+				"log.level=debug", "log.format=text", "metrics.port=0",
+				"reconciler.workers=2000000", "reconciler.kubeAPI.qps=1000000", "reconciler.kubeAPI.burst=3000000",
+			},
+			wantWebhook: []string{
+				"--log-level=debug", "--log-format=text",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--webhook-port=9443",
+				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
+			},
+			wantReconciler: []string{
+				"--log-level=debug", "--log-format=text",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=0",
+				"--leader-elect=true", "--workers=2000000", "--kube-api-qps=1000000", "--kube-api-burst=3000000",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := map[string][]string{"webhook": tc.wantWebhook, "reconciler": tc.wantReconciler}
+			if diff := cmp.Diff(want, arguments(t, tc.values...)); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCommandsKnowTheirArguments gives each command the arguments of each variant, and asks
+// for help last, so that it reads them all and goes no further.
+func TestCommandsKnowTheirArguments(t *testing.T) {
+	binaries := map[string]string{}
+	for _, component := range []string{"webhook", "reconciler"} {
+		binaries[component] = t.TempDir() + "/" + component
+		if _, err := command("go", "build", "-o", binaries[component], "./cmd/"+component); err != nil {
+			t.Fatalf("build the %s: %v", component, err)
+		}
+	}
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			for component, args := range arguments(t, values...) {
+				if _, err := command(binaries[component], append(args, "--help")...); err != nil {
+					t.Errorf("%s %q: %v", component, args, err)
+				}
+			}
+		})
+	}
+}
+
+// arguments returns the arguments of the container of each component.
+func arguments(t *testing.T, values ...string) map[string][]string {
+	t.Helper()
+	args := map[string][]string{}
+	for name, deployment := range named[*appsv1.Deployment](t, render(t, values...)) {
+		containers := deployment.Spec.Template.Spec.Containers
+		if len(containers) != 1 {
+			t.Fatalf("%s has %d containers, want 1", name, len(containers))
+		}
+		args[containers[0].Name] = containers[0].Args
+	}
+	return args
+}

@@ -1,0 +1,127 @@
+// Package chart_test renders the Helm chart with the Helm that tools/helm pins and checks
+// what comes out.
+package chart_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const (
+	root      = "../.."
+	chart     = "charts/signalbox"
+	namespace = "signalbox-system"
+)
+
+// helm is the path of the pinned Helm.
+var helm string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	home, err := os.MkdirTemp("", "signalbox-helm-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(home)
+	// Plugins and repositories of whoever runs the tests have no part in them.
+	for _, name := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
+		os.Setenv(name, filepath.Join(home, name))
+	}
+	if helm, err = command("go", "tool", "-modfile=tools/helm/go.mod", "-n", "helm"); err != nil {
+		fmt.Fprintln(os.Stderr, "build helm:", err)
+		return 1
+	}
+	helm = strings.TrimSpace(helm)
+	return m.Run()
+}
+
+// command runs a program in the root of the project and returns what it wrote to its
+// standard output. The error holds what it wrote to its standard error.
+func command(name string, args ...string) (string, error) {
+	var output, complaint bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &output, &complaint
+	if err := cmd.Run(); err != nil {
+		return output.String(), fmt.Errorf("%w: %s", err, complaint.String())
+	}
+	return output.String(), nil
+}
+
+// template renders the chart with these --set arguments of Helm.
+func template(values ...string) (string, error) {
+	args := []string{"template", "signalbox", chart, "--namespace", namespace}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	return command(helm, args...)
+}
+
+// render renders the chart and decodes every object into its type. A field that the type
+// does not have is an error.
+func render(t *testing.T, values ...string) []runtime.Object {
+	t.Helper()
+	manifests, err := template(values...)
+	if err != nil {
+		t.Fatalf("render with %q: %v", values, err)
+	}
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	reader := yaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(manifests)))
+	defer reader.Close()
+	var objects []runtime.Object
+	buffer := make([]byte, len(manifests)+1)
+	for {
+		n, err := reader.Read(buffer)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("split the manifests: %v", err)
+		}
+		if strings.TrimSpace(string(buffer[:n])) == "" {
+			continue
+		}
+		object, _, err := decoder.Decode(buffer[:n], nil, nil)
+		if err != nil {
+			t.Fatalf("render with %q: decode: %v\n%s", values, err, buffer[:n])
+		}
+		objects = append(objects, object)
+	}
+}
+
+// named returns the objects of type T by their names.
+func named[T runtime.Object](t *testing.T, objects []runtime.Object) map[string]T {
+	t.Helper()
+	found := map[string]T{}
+	for _, object := range objects {
+		typed, ok := object.(T)
+		if !ok {
+			continue
+		}
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := found[accessor.GetName()]; twice {
+			t.Errorf("two objects of type %T are named %q", typed, accessor.GetName())
+		}
+		found[accessor.GetName()] = typed
+	}
+	return found
+}

@@ -1,0 +1,252 @@
+package chart_test
+
+import (
+	"sort"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// ownCertificate are values for a certificate that somebody else makes.
+var ownCertificate = []string{
+	"certificates.existingSecret=made-elsewhere",
+	`webhook.configurationAnnotations.cert-manager\.io/inject-ca-from=signalbox-system/signalbox-webhook`,
+}
+
+// variants are sets of values that take each branch of the templates.
+var variants = map[string][]string{
+	"default values":           nil,
+	"a certificate of its own": ownCertificate,
+	"a CA in the values": {
+		"certificates.existingSecret=made-elsewhere", "certificates.caBundle=Q0E=",
+	},
+	"one replica each, no metrics": {
+		"webhook.replicas=1", "reconciler.replicas=1", "metrics.port=0",
+	},
+	"everything optional": {
+		"imagePullSecrets={registry}", "log.level=debug", "log.format=text",
+		"webhook.image.tag=1.2.3", "webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=10",
+		"webhook.excludedNamespaces={kube-system,other}",
+		"webhook.priorityClassName=system-cluster-critical",
+		"webhook.nodeSelector.pool=system",
+		"webhook.tolerations[0].key=system", "webhook.tolerations[0].operator=Exists",
+		"webhook.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=zone",
+		"webhook.topologySpreadConstraints=null", "webhook.resources=null",
+		"reconciler.workers=2000000", "reconciler.kubeAPI.qps=1000000", "reconciler.kubeAPI.burst=3000000",
+		"global.of=another",
+	},
+}
+
+func TestLint(t *testing.T) {
+	if output, err := command(helm, "lint", "--strict", chart, "--namespace", namespace); err != nil {
+		t.Errorf("helm lint: %v\n%s", err, output)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	all := []string{
+		"ClusterRole signalbox-reconciler", "ClusterRole signalbox-webhook",
+		"ClusterRoleBinding signalbox-reconciler", "ClusterRoleBinding signalbox-webhook",
+		"Deployment signalbox-reconciler", "Deployment signalbox-webhook",
+		"MutatingWebhookConfiguration signalbox",
+		"PodDisruptionBudget signalbox-reconciler", "PodDisruptionBudget signalbox-webhook",
+		"Role signalbox-reconciler", "Role signalbox-webhook",
+		"RoleBinding signalbox-reconciler", "RoleBinding signalbox-webhook",
+		"Secret signalbox-webhook-cert", "Service signalbox-webhook",
+		"ServiceAccount signalbox-reconciler", "ServiceAccount signalbox-webhook",
+	}
+	keeping := map[string]bool{
+		"ClusterRole signalbox-webhook": true, "ClusterRoleBinding signalbox-webhook": true,
+		"Role signalbox-webhook": true, "RoleBinding signalbox-webhook": true,
+		"Secret signalbox-webhook-cert": true,
+	}
+	budgets := map[string]bool{
+		"PodDisruptionBudget signalbox-reconciler": true, "PodDisruptionBudget signalbox-webhook": true,
+	}
+	for name, tc := range map[string]struct {
+		values  []string
+		without map[string]bool
+	}{
+		"default values give everything": {},
+		"a certificate of its own needs no Secret and no rights of the webhook": {
+			values: ownCertificate, without: keeping,
+		},
+		"one replica has no budget": {
+			values: []string{"webhook.replicas=1", "reconciler.replicas=1"}, without: budgets,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want, got []string
+			for _, object := range all {
+				if !tc.without[object] {
+					want = append(want, object)
+				}
+			}
+			for _, object := range render(t, tc.values...) {
+				accessor := object.(metav1.Object)
+				got = append(got, object.GetObjectKind().GroupVersionKind().Kind+" "+accessor.GetName())
+			}
+			sort.Strings(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRoles(t *testing.T) {
+	named := func(names ...string) []string { return names }
+	want := map[string][]rbacv1.PolicyRule{
+		"ClusterRole signalbox-reconciler": {
+			{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"trainjobs"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"trainjobs/status"}, Verbs: []string{"patch"}},
+			{APIGroups: []string{"jobset.x-k8s.io"}, Resources: []string{"jobsets"}, Verbs: []string{"list", "watch", "delete"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		},
+		"Role signalbox-reconciler": {
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: named("signalbox-reconciler"), Verbs: []string{"get", "update"}},
+		},
+		"ClusterRole signalbox-webhook": {
+			{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, ResourceNames: named("signalbox"), Verbs: []string{"list", "watch", "patch"}},
+		},
+		"Role signalbox-webhook": {
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: named("signalbox-webhook-cert"), Verbs: []string{"list", "watch", "update"}},
+		},
+	}
+	got := map[string][]rbacv1.PolicyRule{}
+	for _, object := range render(t) {
+		switch role := object.(type) {
+		case *rbacv1.ClusterRole:
+			got["ClusterRole "+role.Name] = role.Rules
+		case *rbacv1.Role:
+			got["Role "+role.Name] = role.Rules
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// TestReferences checks that what one object says of another is so.
+func TestReferences(t *testing.T) {
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			objects := render(t, values...)
+			checkAccounts(t, objects)
+			deployments := named[*appsv1.Deployment](t, objects)
+			for name, service := range named[*corev1.Service](t, objects) {
+				checkSelects(t, "Service "+name, labels.SelectorFromSet(service.Spec.Selector), deployments[name])
+			}
+			for name, budget := range named[*policyv1.PodDisruptionBudget](t, objects) {
+				checkSelects(t, "PodDisruptionBudget "+name, selector(t, budget.Spec.Selector), deployments[name])
+			}
+			for name, deployment := range deployments {
+				checkSelects(t, "Deployment "+name, selector(t, deployment.Spec.Selector), deployment)
+				for _, spread := range deployment.Spec.Template.Spec.TopologySpreadConstraints {
+					checkSelects(t, "spread of "+name, selector(t, spread.LabelSelector), deployment)
+				}
+			}
+		})
+	}
+}
+
+// checkAccounts checks that the ServiceAccounts of pods and bindings and the roles of
+// bindings are there.
+func checkAccounts(t *testing.T, objects []runtime.Object) {
+	t.Helper()
+	accounts := named[*corev1.ServiceAccount](t, objects)
+	for name, deployment := range named[*appsv1.Deployment](t, objects) {
+		if account := deployment.Spec.Template.Spec.ServiceAccountName; accounts[account] == nil {
+			t.Errorf("Deployment %s: there is no ServiceAccount %q", name, account)
+		}
+	}
+	there := map[string]bool{}
+	for name := range named[*rbacv1.ClusterRole](t, objects) {
+		there["ClusterRole "+name] = true
+	}
+	for name := range named[*rbacv1.Role](t, objects) {
+		there["Role "+name] = true
+	}
+	check := func(name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		if !there[role.Kind+" "+role.Name] {
+			t.Errorf("binding %s: there is no %s %q", name, role.Kind, role.Name)
+		}
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}}
+		if diff := cmp.Diff(want, subjects); diff != "" || accounts[name] == nil {
+			t.Errorf("binding %s: subjects (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, binding := range named[*rbacv1.ClusterRoleBinding](t, objects) {
+		check(name, binding.RoleRef, binding.Subjects)
+	}
+	for name, binding := range named[*rbacv1.RoleBinding](t, objects) {
+		check(name, binding.RoleRef, binding.Subjects)
+	}
+}
+
+func selector(t *testing.T, of *metav1.LabelSelector) labels.Selector {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selector
+}
+
+func checkSelects(t *testing.T, who string, selector labels.Selector, deployment *appsv1.Deployment) {
+	t.Helper()
+	if deployment == nil {
+		t.Errorf("%s: there is no Deployment of its name", who)
+	} else if selector.Empty() || !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+		t.Errorf("%s: selector %q does not match the pods' labels %v", who, selector, deployment.Spec.Template.Labels)
+	}
+}
+
+// TestRestrictedPods checks that namespaces with the strictest pod security level admit the
+// pods.
+func TestRestrictedPods(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			for name, deployment := range named[*appsv1.Deployment](t, render(t, values...)) {
+				pod := deployment.Spec.Template
+				result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))
+				if !result.Allowed {
+					t.Errorf("%s: %s", name, result.ForbiddenDetail())
+				}
+				if root := pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
+					t.Errorf("%s: the root file system is writable", name)
+				}
+			}
+		})
+	}
+}
+
+func TestSecretHasNoData(t *testing.T) {
+	secret := named[*corev1.Secret](t, render(t))["signalbox-webhook-cert"]
+	if secret == nil {
+		t.Fatal("there is no Secret signalbox-webhook-cert")
+	}
+	if secret.Data != nil || secret.StringData != nil {
+		t.Errorf("the Secret has data: Helm would own it and take the certificate away")
+	}
+}
+
+func TestHelmRefusesOldKubernetes(t *testing.T) {
+	_, err := command(helm, "template", "signalbox", chart, "--kube-version", "1.32.9")
+	checkError(t, err, "chart requires kubeVersion: >=1.33.0-0 which is incompatible with Kubernetes v1.32.9")
+}
