@@ -1,0 +1,280 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/test/cluster"
+)
+
+// patience is how long a step may take that is not about time. It is long because the
+// machine may be busy; a test that passes never waits for it.
+const patience = 90 * time.Second
+
+// scene is what one test works with: a namespace of its own on the shared cluster.
+type scene struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{T: t, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	s.must(shared.Client.Create(s.ctx, namespace))
+	s.namespace = namespace.Name
+	return s
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// eventually waits until check is true; it returns what there is, for the failure's text.
+func (s *scene) eventually(what string, check func() (bool, string)) {
+	s.Helper()
+	var seen string
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		var ok bool
+		if ok, seen = check(); ok {
+			return
+		}
+		if time.Now().After(end) {
+			s.Fatalf("%s did not come within %s; instead: %s", what, patience, seen)
+		}
+	}
+}
+
+// change alters a TrainJob before it is created.
+type change func(job *unstructured.Unstructured)
+
+func set(value any, path ...string) change {
+	return func(job *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(job.Object, value, path...); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func suspended() change             { return set(true, "spec", "suspend") }
+func deadline(seconds int64) change { return set(seconds, "spec", "activeDeadlineSeconds") }
+
+func annotated(key, value string) change { return set(value, "metadata", "annotations", key) }
+
+// deadlineAnnotation limits the TrainJob by annotation: stock Trainer does not know it, so
+// whatever ends the TrainJob is Signalbox.
+func deadlineAnnotation(seconds int) change {
+	return annotated(v1alpha1.AnnotationActiveDeadlineSeconds, fmt.Sprint(seconds))
+}
+
+// trainJob makes the manifest of a TrainJob with one node on a built-in runtime.
+func (s *scene) trainJob(name string, changes ...change) *unstructured.Unstructured {
+	job := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"runtimeRef": map[string]any{"name": "torch-distributed"},
+			"trainer":    map[string]any{"numNodes": int64(1)},
+		},
+	}}
+	job.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
+	job.SetNamespace(s.namespace)
+	job.SetName(name)
+	for _, change := range changes {
+		change(job)
+	}
+	return job
+}
+
+// create creates a TrainJob and returns it as stored.
+func (s *scene) create(name string, changes ...change) *trainer.TrainJob {
+	s.Helper()
+	job := s.trainJob(name, changes...)
+	s.must(shared.Client.Create(s.ctx, job))
+	return s.view(job)
+}
+
+// view is the part of a TrainJob that the rules read.
+func (s *scene) view(job *unstructured.Unstructured) *trainer.TrainJob {
+	s.Helper()
+	view := &trainer.TrainJob{}
+	s.must(runtime.DefaultUnstructuredConverter.FromUnstructured(job.Object, view))
+	return view
+}
+
+// get reads a TrainJob.
+func (s *scene) get(name string) *trainer.TrainJob {
+	s.Helper()
+	job := s.trainJob(name)
+	s.must(shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
+	return s.view(job)
+}
+
+// patch sends a JSON merge patch for a TrainJob and returns it as stored then.
+func (s *scene) patch(name, patch string, options ...client.PatchOption) *trainer.TrainJob {
+	s.Helper()
+	job := s.trainJob(name)
+	s.must(shared.Client.Patch(s.ctx, job, client.RawPatch(types.MergePatchType, []byte(patch)), options...))
+	return s.view(job)
+}
+
+func (s *scene) suspend(name string) *trainer.TrainJob {
+	s.Helper()
+	return s.patch(name, `{"spec":{"suspend":true}}`)
+}
+
+func (s *scene) resume(name string) *trainer.TrainJob {
+	s.Helper()
+	return s.patch(name, `{"spec":{"suspend":false}}`)
+}
+
+// stamp reads the start of the TrainJob's active period, and fails without one.
+func (s *scene) stamp(job *trainer.TrainJob) time.Time {
+	s.Helper()
+	at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
+	if err != nil {
+		s.Fatalf("stamp of TrainJob %s: %v; annotations: %v", job.Name, err, job.Annotations)
+	}
+	return at
+}
+
+// running waits until the pods of a TrainJob run, and returns them.
+func (s *scene) running(name string) []corev1.Pod {
+	s.Helper()
+	var pods []corev1.Pod
+	s.eventually("running pods of TrainJob "+name, func() (bool, string) {
+		pods = s.pods(name)
+		running := len(pods) > 0
+		for _, pod := range pods {
+			running = running && pod.Status.Phase == corev1.PodRunning
+		}
+		return running, s.children(name)
+	})
+	return pods
+}
+
+func (s *scene) pods(name string) []corev1.Pod {
+	s.Helper()
+	var list corev1.PodList
+	s.must(shared.Client.List(s.ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
+	return list.Items
+}
+
+// children lists what is there of a TrainJob: its JobSet, Jobs and pods.
+func (s *scene) children(name string) string {
+	s.Helper()
+	var found []string
+	jobSets := &metav1.PartialObjectMetadataList{}
+	jobSets.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+	s.must(shared.Client.List(s.ctx, jobSets, client.InNamespace(s.namespace)))
+	for _, jobSet := range jobSets.Items {
+		if jobSet.Name == name {
+			found = append(found, "JobSet "+jobSet.Name)
+		}
+	}
+	var jobs batchv1.JobList
+	s.must(shared.Client.List(s.ctx, &jobs, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
+	for _, job := range jobs.Items {
+		found = append(found, "Job "+job.Name)
+	}
+	for _, pod := range s.pods(name) {
+		found = append(found, fmt.Sprintf("Pod %s %s", pod.Name, pod.Status.Phase))
+	}
+	return strings.Join(found, ", ")
+}
+
+// gone waits until nothing is left of what Trainer made of a TrainJob.
+func (s *scene) gone(name string) {
+	s.Helper()
+	s.eventually("the end of the children of TrainJob "+name, func() (bool, string) {
+		children := s.children(name)
+		return children == "", children
+	})
+}
+
+// condition returns the status and reason of a condition, "" when there is none.
+func condition(job *trainer.TrainJob, kind string) string {
+	for _, c := range job.Status.Conditions {
+		if c.Type == kind {
+			return fmt.Sprintf("%s/%s", c.Status, c.Reason)
+		}
+	}
+	return ""
+}
+
+// becomes waits until a condition of a TrainJob reads STATUS/REASON, and returns the
+// TrainJob and when that was seen.
+func (s *scene) becomes(name, kind, want string) (*trainer.TrainJob, time.Time) {
+	s.Helper()
+	var job *trainer.TrainJob
+	s.eventually(fmt.Sprintf("%s=%s of TrainJob %s", kind, want, name), func() (bool, string) {
+		job = s.get(name)
+		status, _ := json.Marshal(job.Status)
+		return condition(job, kind) == want, fmt.Sprintf("status %s, annotations %v, %s", status, job.Annotations, s.children(name))
+	})
+	return job, time.Now()
+}
+
+// failsAt waits until a TrainJob fails by its deadline and its children are gone, and checks
+// that this was not before the deadline. It returns how long after it that was seen.
+func (s *scene) failsAt(name string, deadline time.Time) time.Duration {
+	s.Helper()
+	_, seen := s.becomes(name, trainer.ConditionFailed, "True/DeadlineExceeded")
+	if seen.Before(deadline) {
+		s.Errorf("TrainJob %s failed %s before its deadline", name, deadline.Sub(seen))
+	}
+	s.gone(name)
+	return seen.Sub(deadline)
+}
+
+// holds checks, again and again until the instant end, that a TrainJob is not finished.
+func (s *scene) holds(name string, end time.Time) {
+	s.Helper()
+	for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if job := s.get(name); job.Terminal() && time.Now().Before(end) {
+			s.Fatalf("TrainJob %s is finished %s too early: %+v", name, time.Until(end), job.Status.Conditions)
+		}
+	}
+}
+
+// finish ends the running pods of a TrainJob well.
+func (s *scene) finish(name string) {
+	s.Helper()
+	for _, pod := range s.running(name) {
+		pod.Status.Phase = corev1.PodSucceeded
+		s.must(shared.Client.Status().Patch(s.ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
+	}
+}
+
+// logTails returns the end of the log of each part of Signalbox, for a failed run.
+func logTails() string {
+	var out bytes.Buffer
+	for _, part := range []*cluster.Process{shared.Webhook, shared.Reconciler, shared.Trainer} {
+		log, err := os.ReadFile(part.LogPath)
+		if err != nil {
+			fmt.Fprintln(&out, err)
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		fmt.Fprintf(&out, "--- last lines of %s\n%s\n", part.Name, strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	}
+	return out.String()
+}

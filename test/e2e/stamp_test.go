@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// The stamp is the webhook's alone: edits are put back, removals too, copies are dropped.
+func TestDeadlineStampCannotBeForged(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	start := s.stamp(s.create("job", deadlineAnnotation(3600),
+		annotated(v1alpha1.AnnotationResumedAt, "2025-01-01T00:00:00Z"),
+		annotated(v1alpha1.AnnotationRuntimeSnapshot, "H4sI")))
+	if age := time.Since(start); age > time.Minute || age < -time.Minute {
+		t.Errorf("an exported manifest got the stamp %s", start)
+	}
+	for name, patch := range map[string]string{
+		"edited":              `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"2099-01-01T00:00:00Z"}}}`,
+		"removed":             `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":null}}}`,
+		"all removed":         `{"metadata":{"annotations":null}}`,
+		"with another change": `{"metadata":{"labels":{"a":"b"},"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":""}}}`,
+	} {
+		if got := s.stamp(s.patch("job", patch)); !got.Equal(start) {
+			t.Errorf("%s: the stamp is %s, want %s", name, got, start)
+		}
+	}
+	forged := s.patch("job", `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"forged"}}}`)
+	for _, key := range []string{v1alpha1.AnnotationRuntimeSnapshot, v1alpha1.AnnotationRuntimeRevision} {
+		if value, found := forged.Annotations[key]; found {
+			t.Errorf("annotation %s = %q, want none", key, value)
+		}
+	}
+}
+
+// Suspend becomes false in any way that the API takes.
+func TestDeadlineStampOnEveryWayToResume(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]string{
+		"false": `{"spec":{"suspend":false}}`,
+		"null":  `{"spec":{"suspend":null}}`,
+		"in one write with runtimePatches": `{"spec":{"suspend":false,"runtimePatches":[{"manager":"example.com/queue",
+			"trainingRuntimeSpec":{"template":{"metadata":{"labels":{"a":"b"}}}}}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.create("job", suspended(), deadlineAnnotation(3600))
+			s.becomes("job", trainer.ConditionSuspended, "True/Suspended")
+			before := time.Now()
+			start := s.stamp(s.patch("job", patch))
+			if start.Before(before) || start.After(time.Now()) {
+				t.Errorf("stamp %s of a resume between %s and now", start, before)
+			}
+			s.running("job")
+		})
+	}
+}
+
+// A dry run answers with the stamp and leaves nothing behind.
+func TestDeadlineDryRun(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	job := s.trainJob("job", deadlineAnnotation(3600))
+	s.must(shared.Client.Create(s.ctx, job, client.DryRunAll))
+	s.stamp(s.view(job))
+	if err := shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), s.trainJob("job")); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Fatalf("after a dry run: %v", err)
+	}
+	s.create("job", suspended(), deadlineAnnotation(3600))
+	s.stamp(s.patch("job", `{"spec":{"suspend":false}}`, client.DryRunAll))
+	if stored := s.get("job"); stored.Active() || stored.Annotations[v1alpha1.AnnotationResumedAt] != "" {
+		t.Errorf("a dry run stored suspend %v, annotations %v", stored.Spec.Suspend, stored.Annotations)
+	}
+}
+
+// The API server calls the webhook only where an annotation of it can be at stake.
+func TestDeadlineWebhookIsCalledOnlyWhenNeeded(t *testing.T) {
+	s := newScene(t)
+	before := s.webhookCalls()
+	s.create("job", suspended(), deadlineAnnotation(3600), set([]any{"example.com/keep"}, "metadata", "finalizers"))
+	s.becomes("job", trainer.ConditionSuspended, "True/Suspended")
+	if got := s.webhookCalls() - before; got != 1 {
+		t.Errorf("%v calls for a creation and Trainer's first look, want 1", got)
+	}
+	before = s.webhookCalls()
+	s.patch("job", `{"metadata":{"labels":{"a":"b"},"annotations":{"team":"x"}}}`)
+	status := s.trainJob("job")
+	s.must(shared.Client.Status().Patch(s.ctx, status, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobsStatus":[]}}`))))
+	s.must(shared.Client.Delete(s.ctx, s.trainJob("job")))
+	s.patch("job", `{"metadata":{"finalizers":null}}`)
+	s.eventually("the end of the TrainJob", func() (bool, string) {
+		err := shared.Client.Get(s.ctx, client.ObjectKeyFromObject(status), s.trainJob("job"))
+		return err != nil && client.IgnoreNotFound(err) == nil, "still there"
+	})
+	if got := s.webhookCalls() - before; got != 0 {
+		t.Errorf("%v calls for labels, status, deletion and a finalizer, want none", got)
+	}
+}
