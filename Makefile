@@ -1,0 +1,78 @@
+# Everything is built from Go modules: Go and make are all that is needed. `make help` lists
+# the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+GOLANGCI_LINT := $(GO) tool -modfile=tools/golangci-lint/go.mod golangci-lint
+CONTROLLER_GEN := $(GO) tool -modfile=tools/controller-gen/go.mod controller-gen
+MODULES := . test/controlplane tools/controller-gen tools/golangci-lint tools/helm
+
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(shell command -v "$$($(GO) env CC)" >/dev/null 2>&1 && echo -race)
+
+# Tests that start a control plane, one package after the other.
+CLUSTER_TESTS := ./test/cluster/... ./test/e2e/...
+FUZZ_TIME ?= 30s
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the commands into .bin.
+	$(GO) build -o .bin/ ./cmd/...
+
+.PHONY: demo
+demo: ## Play the life of a TrainJob with a deadline on a real control plane.
+	$(GO) run ./test/demo
+
+.PHONY: up
+up: ## Start the demo's cluster and leave it running until Ctrl-C.
+	$(GO) run ./test/cluster/cmd/up
+
+.PHONY: control-plane
+control-plane: ## Build the control plane of the tests, where missing (the first time takes long).
+	$(GO) run ./test/cluster/cmd/control-plane
+
+.PHONY: test
+test: control-plane test-unit test-cluster ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no control plane, and the fuzz targets on their seeds.
+	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(cluster|e2e)(/|$$)')
+
+.PHONY: test-cluster
+test-cluster: ## Run the tests on a real control plane.
+	$(GO) test $(RACE) -p 1 -timeout 30m $(CLUSTER_TESTS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZ_TIME (30s).
+	@for target in $$(grep -rhoE '^func Fuzz\w+' --include='*_test.go' . | awk '{print $$2}'); do \
+		package=$$(dirname "$$(grep -rlE "^func $$target\b" --include='*_test.go' .)"); \
+		$(GO) test -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) "$$package"; \
+	done
+
+.PHONY: generate
+generate: ## Write the generated code anew.
+	$(CONTROLLER_GEN) object paths=./internal/trainer/...
+
+.PHONY: lint
+lint: ## Run the linters.
+	$(GO) vet ./...
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: verify
+verify: lint ## Check that generated code and modules are as they should be, and lint.
+	@for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
+	@before=$$(mktemp); trap 'rm -f "$$before"' EXIT; \
+		find . -name 'zz_generated*' -exec sha256sum {} + > "$$before"; \
+		$(MAKE) --no-print-directory generate; \
+		sha256sum --check --quiet "$$before" || { echo "generated code was out of date; now it is not: commit it"; exit 1; }
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf .bin
