@@ -138,4 +138,3 @@ func lease(cfg *rest.Config, namespace string) (resourcelock.Interface, error) {
 	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
 		resourcelock.ResourceLockConfig{Identity: identity}, cfg, renewDeadline)
 }
-
