@@ -1,0 +1,46 @@
+package e2e_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// Each example is applied as a user would, with strict validation, and runs or waits as it
+// says.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("examples: %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			out, err := exec.CommandContext(s.ctx, shared.Kubectl, "--kubeconfig", shared.Kubeconfig,
+				"apply", "--validate=strict", "--namespace", s.namespace, "--filename", file).CombinedOutput()
+			if err != nil {
+				t.Fatalf("kubectl apply: %v\n%s", err, out)
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
+			s.must(shared.Client.List(s.ctx, list, client.InNamespace(s.namespace)))
+			if len(list.Items) != 1 {
+				t.Fatalf("%d TrainJobs, want 1", len(list.Items))
+			}
+			job := s.view(&list.Items[0])
+			if !job.Active() {
+				s.becomes(job.Name, trainer.ConditionSuspended, "True/Suspended")
+				s.resume(job.Name)
+			}
+			s.stamp(s.get(job.Name))
+			s.running(job.Name)
+		})
+	}
+}
