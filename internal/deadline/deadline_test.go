@@ -23,8 +23,9 @@ func waiting(start time.Time, limit, rest time.Duration, source Source) Decision
 	return Decision{State: Waiting, Start: start, Limit: limit, Deadline: start.Add(limit), Source: source, RequeueAfter: rest}
 }
 
-func expired(start time.Time, limit time.Duration, source Source) Decision {
-	return Decision{State: Expired, Start: start, Limit: limit, Deadline: start.Add(limit), Source: source, RequeueAfter: time.Second}
+// expired is the decision on a limit of one minute that is reached.
+func expired(start time.Time, source Source) Decision {
+	return Decision{State: Expired, Start: start, Limit: time.Minute, Deadline: start.Add(time.Minute), Source: source, RequeueAfter: time.Second}
 }
 
 func TestEvaluate(t *testing.T) {
@@ -53,11 +54,11 @@ func TestEvaluate(t *testing.T) {
 		},
 		"at the deadline it is expired": {
 			job: job().Deadline(60).Stamp(at(0)), now: at(60),
-			want: expired(at(0), time.Minute, SourceSpec),
+			want: expired(at(0), SourceSpec),
 		},
 		"past the deadline it is expired": {
 			job: job().Deadline(60).Stamp(at(0)), now: at(1e6),
-			want: expired(at(0), time.Minute, SourceSpec),
+			want: expired(at(0), SourceSpec),
 		},
 		"suspended counts nothing": {job: job().Suspended().Deadline(60), now: at(1e6)},
 		"suspended counts nothing even with a stamp left over": {
@@ -71,14 +72,14 @@ func TestEvaluate(t *testing.T) {
 		},
 		"a Failed that is not true is not terminal": {
 			job: job().Deadline(60).Stamp(at(0)).Condition(trainer.ConditionFailed, no, "Fine", at(59)), now: at(60),
-			want: expired(at(0), time.Minute, SourceSpec),
+			want: expired(at(0), SourceSpec),
 		},
 		"managed by somebody else counts nothing": {
 			job: job().ManagedBy("kueue.x-k8s.io/multikueue").Deadline(60).Stamp(at(0)), now: at(1e6),
 		},
 		"managed by Trainer by name counts": {
 			job: job().ManagedBy(trainer.ControllerName).Deadline(60).Stamp(at(0)), now: at(60),
-			want: expired(at(0), time.Minute, SourceSpec),
+			want: expired(at(0), SourceSpec),
 		},
 		"a stamp in the future, by skew, only makes it later": {
 			job: job().Deadline(60).Stamp(at(30)), now: at(0),
@@ -94,7 +95,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"without stamp and condition the creation counts": {
 			job: job().Deadline(60), now: at(60),
-			want: expired(at(0), time.Minute, SourceSpec),
+			want: expired(at(0), SourceSpec),
 		},
 		"without a stamp the resume that Trainer saw counts": {
 			job: job().Deadline(60).Condition(trainer.ConditionSuspended, no, "Resumed", at(100)), now: at(159),

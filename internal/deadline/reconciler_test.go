@@ -333,7 +333,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures.expired(expired(at(0), time.Minute, SourceAnnotation), at(60.75))
+	figures.expired(expired(at(0), SourceAnnotation), at(60.75))
 	want := strings.TrimLeft(`
 # HELP signalbox_deadline_expirations_total Times that Failed was set on a TrainJob because its deadline was reached, by where the limit came from.
 # TYPE signalbox_deadline_expirations_total counter

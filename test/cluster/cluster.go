@@ -82,6 +82,8 @@ type Cluster struct {
 	etcdURL    string
 	log        *progress
 	parts      []*Process
+	// definitions names the CRDs that are installed.
+	definitions []string
 
 	mu      sync.Mutex
 	unpause func()

@@ -32,122 +32,128 @@ func TestSmoke(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually := func(t *testing.T, what string, check func(context.Context) error) {
-		t.Helper()
-		if err := c.await(ctx, what, check); err != nil {
+	t.Run("a TrainJob runs and goes away with all that it made", func(t *testing.T) { testLife(ctx, t, c) })
+	t.Run("a paused Trainer refuses bad jobs but does not act until it is resumed", func(t *testing.T) { testPause(ctx, t, c) })
+	t.Run("parts come back on their ports", func(t *testing.T) { testRestart(ctx, t, c) })
+	t.Run("Kueue admits jobs up to the quota, and a pod ends when its status says so", func(t *testing.T) { testKueue(ctx, t, c) })
+	t.Run("another user has only its own rights", func(t *testing.T) { testOtherUser(ctx, t, c) })
+}
+
+func testLife(ctx context.Context, t *testing.T, c *Cluster) {
+	namespace := newNamespace(ctx, t, c)
+	job := createTrainJob(ctx, t, c, namespace, "job")
+	eventually(ctx, t, c, "the pod to run on a fake node", func(ctx context.Context) error {
+		return runs(ctx, c, namespace, 1)
+	})
+	if err := c.Client.Delete(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, c, "the children to go", func(ctx context.Context) error { return empty(ctx, c, namespace) })
+}
+
+func testPause(ctx context.Context, t *testing.T, c *Cluster) {
+	namespace := newNamespace(ctx, t, c)
+	if err := c.PauseTrainer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, c, "the webhook", func(ctx context.Context) error {
+		return c.refused(ctx, newTrainJobObject("bad", "no-such-runtime"), "validator.trainjob.trainer.kubeflow.org")
+	})
+	createTrainJob(ctx, t, c, namespace, "paused")
+	if err := c.trainerLeads(ctx); err == nil {
+		t.Error("Trainer leads while it is paused")
+	}
+	if err := empty(ctx, c, namespace); err != nil {
+		t.Errorf("a job of a paused Trainer has children: %v", err)
+	}
+	if err := c.ResumeTrainer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, c, "the pod of the job that waited", func(ctx context.Context) error {
+		return runs(ctx, c, namespace, 1)
+	})
+}
+
+func testRestart(ctx context.Context, t *testing.T, c *Cluster) {
+	namespace := newNamespace(ctx, t, c)
+	for _, p := range []*Process{c.JobSet, c.Trainer, c.APIServer} {
+		p.Kill()
+		if p.Running() {
+			t.Errorf("%s runs after it was killed", p.Name)
+		}
+		if err := p.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
+	createTrainJob(ctx, t, c, namespace, "after")
+	eventually(ctx, t, c, "the job to run", func(ctx context.Context) error { return runs(ctx, c, namespace, 1) })
+}
 
-	t.Run("a TrainJob runs and goes away with all that it made", func(t *testing.T) {
-		namespace := newNamespace(ctx, t, c)
-		job := createTrainJob(ctx, t, c, namespace, "job")
-		eventually(t, "the pod to run on a fake node", func(ctx context.Context) error {
-			return runs(ctx, c, namespace, 1)
-		})
-		if err := c.Client.Delete(ctx, job); err != nil {
+func testKueue(ctx context.Context, t *testing.T, c *Cluster) {
+	namespace := newNamespace(ctx, t, c)
+	if err := c.AddQueue(ctx, namespace, "queue", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "other"} {
+		job := newTrainJobObject(name, "torch-distributed")
+		job.SetNamespace(namespace)
+		job.SetLabels(map[string]string{queueNameLabel: "queue"})
+		spec := job.Object["spec"].(object)
+		spec["suspend"] = false
+		spec["trainer"] = object{"resourcesPerNode": object{"requests": object{"cpu": "1"}}}
+		if err := c.Client.Create(ctx, job); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the children to go", func(ctx context.Context) error { return empty(ctx, c, namespace) })
-	})
-
-	t.Run("a paused Trainer refuses bad jobs but does not act until it is resumed", func(t *testing.T) {
-		namespace := newNamespace(ctx, t, c)
-		if err := c.PauseTrainer(ctx); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the webhook", func(ctx context.Context) error {
-			return c.refused(ctx, newTrainJobObject("bad", "no-such-runtime"), "validator.trainjob.trainer.kubeflow.org")
-		})
-		createTrainJob(ctx, t, c, namespace, "paused")
-		if err := c.trainerLeads(ctx); err == nil {
-			t.Error("Trainer leads while it is paused")
-		}
-		if err := empty(ctx, c, namespace); err != nil {
-			t.Errorf("a job of a paused Trainer has children: %v", err)
-		}
-		if err := c.ResumeTrainer(ctx); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the pod of the job that waited", func(ctx context.Context) error {
-			return runs(ctx, c, namespace, 1)
-		})
-	})
-
-	t.Run("parts come back on their ports", func(t *testing.T) {
-		namespace := newNamespace(ctx, t, c)
-		for _, p := range []*Process{c.JobSet, c.Trainer, c.APIServer} {
-			p.Kill()
-			if p.Running() {
-				t.Errorf("%s runs after it was killed", p.Name)
-			}
-			if err := p.Start(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-		createTrainJob(ctx, t, c, namespace, "after")
-		eventually(t, "the job to run", func(ctx context.Context) error { return runs(ctx, c, namespace, 1) })
-	})
-
-	t.Run("Kueue admits jobs up to the quota, and a pod ends when its status says so", func(t *testing.T) {
-		namespace := newNamespace(ctx, t, c)
-		if err := c.AddQueue(ctx, namespace, "queue", "1"); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"one", "other"} {
-			job := newTrainJobObject(name, "torch-distributed")
-			job.SetNamespace(namespace)
-			job.SetLabels(map[string]string{queueNameLabel: "queue"})
-			spec := job.Object["spec"].(object)
-			spec["suspend"] = false
-			spec["trainer"] = object{"resourcesPerNode": object{"requests": object{"cpu": "1"}}}
-			if err := c.Client.Create(ctx, job); err != nil {
-				t.Fatal(err)
-			}
-		}
-		running := &corev1.Pod{}
-		eventually(t, "one job to run and one to wait", func(ctx context.Context) error {
-			found, pods, err := children(ctx, c, namespace)
-			if err != nil {
-				return err
-			}
-			if want := (counts{jobSets: 2, jobs: 2, pods: 1}); found != want {
-				return fmt.Errorf("got %+v, want %+v", found, want)
-			}
-			running = &pods[0]
-			if running.Status.Phase != corev1.PodRunning {
-				return fmt.Errorf("pod %s is %s", running.Name, running.Status.Phase)
-			}
-			return nil
-		})
-		first := running.Name
-		succeeded := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "Succeeded"}}`))
-		if err := c.Client.Status().Patch(ctx, running, succeeded); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the job that waited", func(ctx context.Context) error {
-			_, pods, err := children(ctx, c, namespace)
-			if err != nil {
-				return err
-			}
-			for _, pod := range pods {
-				if pod.Name != first && pod.Status.Phase == corev1.PodRunning {
-					return nil
-				}
-			}
-			return fmt.Errorf("no pod but %s runs", first)
-		})
-	})
-
-	t.Run("another user has only its own rights", func(t *testing.T) {
-		other, err := c.ClientFor("somebody")
+	}
+	running := &corev1.Pod{}
+	eventually(ctx, t, c, "one job to run and one to wait", func(ctx context.Context) error {
+		found, pods, err := children(ctx, c, namespace)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if err := other.List(ctx, &corev1.PodList{}); !apierrors.IsForbidden(err) {
-			t.Errorf("a user without rights lists pods: got %v, want Forbidden", err)
+		if want := (counts{jobSets: 2, jobs: 2, pods: 1}); found != want {
+			return fmt.Errorf("got %+v, want %+v", found, want)
 		}
+		running = &pods[0]
+		if running.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("pod %s is %s", running.Name, running.Status.Phase)
+		}
+		return nil
 	})
+	first := running.Name
+	succeeded := client.RawPatch(types.MergePatchType, []byte(`{"status": {"phase": "Succeeded"}}`))
+	if err := c.Client.Status().Patch(ctx, running, succeeded); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, c, "the job that waited", func(ctx context.Context) error {
+		_, pods, err := children(ctx, c, namespace)
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			if pod.Name != first && pod.Status.Phase == corev1.PodRunning {
+				return nil
+			}
+		}
+		return fmt.Errorf("no pod but %s runs", first)
+	})
+}
+
+func testOtherUser(ctx context.Context, t *testing.T, c *Cluster) {
+	other, err := c.ClientFor("somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.List(ctx, &corev1.PodList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("a user without rights lists pods: got %v, want Forbidden", err)
+	}
+}
+
+func eventually(ctx context.Context, t *testing.T, c *Cluster, what string, check func(context.Context) error) {
+	t.Helper()
+	if err := c.await(ctx, what, check); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newNamespace(ctx context.Context, t *testing.T, c *Cluster) string {

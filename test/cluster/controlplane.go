@@ -66,7 +66,13 @@ func (c *Cluster) newAPIServer(port int) *Process {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/16",
 		// Pods of tests have no service account, and no kubelet wants its token.
 		"--disable-admission-plugins=ServiceAccount", "--allow-privileged=true")
-	p.ready = c.healthy("https://" + address(port) + "/readyz")
+	healthy := c.healthy("https://" + address(port) + "/readyz")
+	p.ready = func(ctx context.Context) error {
+		if err := healthy(ctx); err != nil || len(c.definitions) == 0 {
+			return err
+		}
+		return c.served(ctx) // a restarted one serves custom kinds a moment later
+	}
 	return p
 }
 

@@ -83,11 +83,11 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 func leftovers(report childReport) error {
 	var left []error
 	if _, err := os.Stat(report.Dir); !errors.Is(err, os.ErrNotExist) {
-		left = append(left, fmt.Errorf("the folder %s is there (%v)", report.Dir, err))
+		left = append(left, fmt.Errorf("the folder %s is there (%w)", report.Dir, err))
 	}
 	for _, pid := range report.Pids {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			left = append(left, fmt.Errorf("process %d is there (%v)", pid, err))
+			left = append(left, fmt.Errorf("process %d is there (%w)", pid, err))
 		}
 	}
 	return errors.Join(left...)

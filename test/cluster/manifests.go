@@ -120,7 +120,12 @@ func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructu
 	if err := c.createAll(ctx, kinds); err != nil {
 		return err
 	}
-	if err := c.waitServed(ctx, kinds); err != nil {
+	for _, definition := range kinds {
+		c.definitions = append(c.definitions, definition.GetName())
+	}
+	// The controller manager must not start before: its garbage collector looks for
+	// new kinds only every 30 s.
+	if err := c.await(ctx, "the kinds of the CRDs", c.served); err != nil {
 		return err
 	}
 	return c.createAll(ctx, rest)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -79,33 +78,30 @@ func (c *Cluster) waitNamespaces(ctx context.Context) error {
 	})
 }
 
-// waitServed waits until discovery lists the kinds that the definitions make.
-// The controller manager must not start before: its garbage collector looks for
-// new kinds only every 30 s.
-func (c *Cluster) waitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
+// served checks that discovery lists the kinds that the installed definitions
+// make.
+func (c *Cluster) served(context.Context) error {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, "the kinds of the CRDs", func(context.Context) error {
-		_, lists, err := d.ServerGroupsAndResources()
-		if err != nil {
-			return err
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil {
+		return err
+	}
+	served := map[string]bool{}
+	for _, list := range lists {
+		group, _, _ := strings.Cut(list.GroupVersion, "/")
+		for _, r := range list.APIResources {
+			served[r.Name+"."+group] = true
 		}
-		served := map[string]bool{}
-		for _, list := range lists {
-			group, _, _ := strings.Cut(list.GroupVersion, "/")
-			for _, r := range list.APIResources {
-				served[r.Name+"."+group] = true
-			}
+	}
+	for _, definition := range c.definitions {
+		if !served[definition] {
+			return errors.New(definition + " is not served")
 		}
-		for _, crd := range definitions {
-			if !served[crd.GetName()] {
-				return errors.New(crd.GetName() + " is not served")
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // await polls the check for at most readyTimeout and says what did not come.
