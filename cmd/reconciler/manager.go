@@ -6,15 +6,18 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -41,6 +44,7 @@ type options struct {
 	workers     int
 	qps         float64
 	burst       int
+	warnBefore  time.Duration
 }
 
 func parse(args []string) (options, error) {
@@ -51,6 +55,7 @@ func parse(args []string) (options, error) {
 	set.IntVar(&o.workers, "workers", 10, "how many TrainJobs are worked on at the same time")
 	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server")
 	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server")
+	set.DurationVar(&o.warnBefore, "warn-before", 10*time.Minute, "announce a deadline by an event this long before it, or when a tenth of the limit is left, whichever is later; 0 for no event")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
@@ -61,6 +66,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("--kube-api-qps must be more than 0, not %g", o.qps)
 	case o.burst < 1:
 		return o, fmt.Errorf("--kube-api-burst must be at least 1, not %d", o.burst)
+	case o.warnBefore < 0:
+		return o, fmt.Errorf("--warn-before must not be negative, as %s is", o.warnBefore)
 	}
 	return o, nil
 }
@@ -76,15 +83,19 @@ func newManager(o options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := trainer.AddToScheme(scheme); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, trainer.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                              scheme,
-		Cache:                               cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", trainer.CRDName)},
+			},
+		},
 		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.ProbeAddress,
 		LeaderElection:                      o.leaderElect,
@@ -98,23 +109,27 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mgr, setup(mgr, o.workers)
+	return mgr, setup(mgr, o)
 }
 
-// setup adds the reconciler and the probes to the manager.
-func setup(mgr ctrl.Manager, workers int) error {
+// setup adds the reconciler, the detector and the probes to the manager.
+func setup(mgr ctrl.Manager, o options) error {
 	figures, err := deadline.NewMetrics(metrics.Registry, mgr.GetClient(), clock.RealClock{})
 	if err != nil {
 		return err
 	}
 	reconciler := &deadline.Reconciler{
-		Client:  mgr.GetClient(),
-		Live:    mgr.GetAPIReader(),
-		Events:  mgr.GetEventRecorderFor("signalbox"), //nolint:staticcheck // the events of its successor are no core/v1 events
-		Clock:   clock.RealClock{},
-		Metrics: figures,
+		Client:     mgr.GetClient(),
+		Live:       mgr.GetAPIReader(),
+		Clock:      clock.RealClock{},
+		Metrics:    figures,
+		WarnBefore: o.warnBefore,
 	}
-	if err := reconciler.SetupWithManager(mgr, workers); err != nil {
+	if err := reconciler.SetupWithManager(mgr, o.workers); err != nil {
+		return err
+	}
+	detector := &trainer.Detector{Client: mgr.GetClient()}
+	if err := detector.SetupWithManager(mgr, metrics.Registry); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

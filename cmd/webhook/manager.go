@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/admission"
 	"github.com/signalbox-dev/signalbox/internal/certificate"
 	"github.com/signalbox-dev/signalbox/internal/command"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
 type options struct {
@@ -32,6 +33,7 @@ type options struct {
 	certSecret    string
 	service       string
 	configuration string
+	trainerUser   string
 }
 
 func parse(args []string) (options, error) {
@@ -43,7 +45,8 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.certDir, "cert-dir", "", "`FOLDER` with tls.crt and tls.key, reread when they change; by default the certificate is self-managed in a Secret")
 	set.StringVar(&o.certSecret, "cert-secret", "signalbox-webhook-cert", "`NAME` of the Secret of the self-managed certificate, in Signalbox's namespace")
 	set.StringVar(&o.service, "service", "signalbox-webhook", "`NAME` of the Service that the self-managed certificate is for")
-	set.StringVar(&o.configuration, "webhook-configuration", "signalbox", "`NAME` of the webhook configuration that gets the self-managed CA")
+	set.StringVar(&o.configuration, "webhook-configuration", "signalbox", "`NAME` of the two webhook configurations, mutating and validating, that get the self-managed CA")
+	set.StringVar(&o.trainerUser, "trainer-user", "", "`USER` name of Trainer's controller (system:serviceaccount:NAMESPACE:NAME), whose early enforcement of deadlines is corrected; by default nobody's")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
@@ -55,13 +58,13 @@ func parse(args []string) (options, error) {
 
 // newManager wires the webhooks to a manager that serves them.
 func newManager(o options) (ctrl.Manager, error) {
-	// The certificate's two objects are all that is read and written.
-	cfg, err := command.RESTConfig(20, 30)
+	// Every read answers a request that the API server has let through: no limit of our own.
+	cfg, err := command.RESTConfig(-1, 0)
 	if err != nil {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, trainer.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -95,23 +98,28 @@ func newManager(o options) (ctrl.Manager, error) {
 			return nil, err
 		}
 	}
-	return mgr, setup(mgr)
+	return mgr, setup(mgr, o)
 }
 
 // setup adds the webhooks and the probes to the manager.
-func setup(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	server.Register(admission.TrainJobMutatePath, &webhook.Admission{
-		Handler: &admission.TrainJobMutator{Clock: clock.RealClock{}},
-	})
+func setup(mgr ctrl.Manager, o options) error {
+	server, clock := mgr.GetWebhookServer(), clock.RealClock{}
+	for path, handler := range map[string]webhook.AdmissionHandler{
+		admission.TrainJobMutatePath:   &admission.TrainJobMutator{Clock: clock},
+		admission.TrainJobValidatePath: &admission.TrainJobValidator{},
+		admission.TrainJobStatusPath:   &admission.TrainJobStatusMutator{Clock: clock, TrainerUser: o.trainerUser},
+		admission.JobSetValidatePath:   &admission.JobSetValidator{TrainJobs: mgr.GetAPIReader(), Clock: clock, TrainerUser: o.trainerUser},
+	} {
+		server.Register(path, &webhook.Admission{Handler: handler})
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("serving", server.StartedChecker())
 }
 
-// onlyTheCertificate keeps the cache to the two objects of the self-managed certificate, so
-// that rights to these two, by name, are all that the webhook needs.
+// onlyTheCertificate keeps the cache to the objects of the self-managed certificate, so that
+// rights to these, by name, are all that it needs.
 func onlyTheCertificate(o options) cache.Options {
 	named := func(name string) fields.Selector {
 		return fields.OneTermEqualSelector("metadata.name", name)
@@ -120,6 +128,7 @@ func onlyTheCertificate(o options) cache.Options {
 		&corev1.Secret{}: {
 			Namespaces: map[string]cache.Config{o.Namespace: {FieldSelector: named(o.certSecret)}},
 		},
-		&admissionregistrationv1.MutatingWebhookConfiguration{}: {Field: named(o.configuration)},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: named(o.configuration)},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(o.configuration)},
 	}}
 }

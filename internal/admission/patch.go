@@ -6,16 +6,21 @@ import (
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // annotationPatch returns the smallest JSON patch that gives each annotation in want its
-// value, "" for absent, and leaves all others alone. Operations are in the order of keys.
-func annotationPatch(have, want map[string]string) []jsonpatch.Operation {
+// value, nil for absent, and leaves all others alone. Operations are in the order of keys.
+func annotationPatch(have map[string]string, want map[string]*string) []jsonpatch.Operation {
 	var patch []jsonpatch.Operation
 	if have == nil {
 		// There is no map yet to add a key to: it comes whole.
-		missing := maps.Clone(want)
-		maps.DeleteFunc(missing, func(_, value string) bool { return value == "" })
+		missing := map[string]string{}
+		for key, value := range want {
+			if value != nil {
+				missing[key] = *value
+			}
+		}
 		if len(missing) > 0 {
 			patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations", missing))
 		}
@@ -25,15 +30,35 @@ func annotationPatch(have, want map[string]string) []jsonpatch.Operation {
 		value, found := have[key]
 		path := "/metadata/annotations/" + pointerToken.Replace(key)
 		switch {
-		case want[key] == "" && found:
+		case want[key] == nil && found:
 			patch = append(patch, jsonpatch.NewOperation("remove", path, nil))
-		case want[key] != "" && !found:
-			patch = append(patch, jsonpatch.NewOperation("add", path, want[key]))
-		case want[key] != value:
-			patch = append(patch, jsonpatch.NewOperation("replace", path, want[key]))
+		case want[key] != nil && !found:
+			patch = append(patch, jsonpatch.NewOperation("add", path, *want[key]))
+		case want[key] != nil && *want[key] != value:
+			patch = append(patch, jsonpatch.NewOperation("replace", path, *want[key]))
 		}
 	}
 	return patch
+}
+
+// specPatch returns the JSON patch that gives spec.activeDeadlineSeconds of the object the
+// value want, nil for absent. An object without a spec, which no API server stores, is left
+// alone: there is nothing to patch into.
+func specPatch(raw []byte, have, want *int64) []jsonpatch.Operation {
+	const path = "/spec/activeDeadlineSeconds"
+	switch {
+	case want == nil && have == nil, want != nil && have != nil && *want == *have:
+		return nil
+	case want == nil:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", path, nil)}
+	}
+	var object struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil || object.Spec == nil {
+		return nil
+	}
+	return []jsonpatch.Operation{jsonpatch.NewOperation("add", path, *want)}
 }
 
 // pointerToken escapes a key for use in a JSON pointer (RFC 6901).

@@ -1,7 +1,7 @@
 // Package admission holds the webhooks, one file each. They decode only the fields that
 // the rules read, decide with the pure parts of the other packages, and answer with a patch
-// of Signalbox's own keys: an object never makes a typed round trip, which would drop the
-// fields that these sources do not know.
+// of single fields: an object never makes a typed round trip, which would drop the fields
+// that these sources do not know.
 package admission
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
@@ -24,42 +25,68 @@ const TrainJobMutatePath = "/mutate-trainjob"
 
 // TrainJobMutator is the mutating webhook of TrainJobs, on CREATE and UPDATE. It keeps the
 // protected annotations: what a client sends for them is dropped or put back, and the stamp
-// of the present active period is written when that period starts.
+// of the present active period is written when that period starts. It puts back a deadline
+// that an update drops.
 //
 // It fails closed: a TrainJob that starts without its stamp could end early or late. The
-// webhook configuration calls it only where one of these annotations can be at stake, so
-// that labels, status and finalizers do not depend on it.
+// webhook configuration calls it only where one of these fields can be at stake, so that
+// labels, status and finalizers do not depend on it.
 type TrainJobMutator struct {
 	Clock clock.PassiveClock
 }
 
 // Handle answers one admission request. It refuses only what it cannot decode (400).
 func (m *TrainJobMutator) Handle(_ context.Context, req admission.Request) admission.Response {
-	var after trainer.TrainJob
-	if err := json.Unmarshal(req.Object.Raw, &after); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode TrainJob: %w", err))
+	before, after, err := decodeTrainJobs(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
 	}
-	var before *trainer.TrainJob
-	if req.Operation == admissionv1.Update {
-		before = &trainer.TrainJob{}
-		if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode stored TrainJob: %w", err))
-		}
+	want := m.protected(before, after)
+	var patch []jsonpatch.Operation
+	var warnings []string
+	if before != nil && after.ManagedByTrainer() {
+		var keep deadline.Settings
+		keep, warnings = deadline.Keep(before, after)
+		patch = specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, keep.Spec)
+		want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
 	}
-	return admission.Patched("", annotationPatch(after.Annotations, m.protected(before, &after))...)
+	patch = append(patch, annotationPatch(after.Annotations, want)...)
+	return admission.Patched("", patch...).WithWarnings(warnings...)
 }
 
-// protected returns the value that each protected annotation must have, "" for absent.
-func (m *TrainJobMutator) protected(before, after *trainer.TrainJob) map[string]string {
-	want := make(map[string]string, len(v1alpha1.ProtectedAnnotations()))
+// protected returns the value that each protected annotation must have, nil for absent.
+func (m *TrainJobMutator) protected(before, after *trainer.TrainJob) map[string]*string {
+	want := make(map[string]*string, len(v1alpha1.ProtectedAnnotations())+1)
 	for _, key := range v1alpha1.ProtectedAnnotations() {
-		want[key] = ""
-		if before != nil && after.ManagedByTrainer() {
-			want[key] = before.Annotations[key]
+		want[key] = nil
+		if before == nil || !after.ManagedByTrainer() {
+			continue
+		}
+		if value, found := before.Annotations[key]; found {
+			want[key] = &value
 		}
 	}
 	if after.ManagedByTrainer() {
-		want[v1alpha1.AnnotationResumedAt] = deadline.ResumedAt(before, after, m.Clock.Now())
+		want[v1alpha1.AnnotationResumedAt] = nil
+		if at := deadline.ResumedAt(before, after, m.Clock.Now()); at != "" {
+			want[v1alpha1.AnnotationResumedAt] = &at
+		}
 	}
 	return want
+}
+
+// decodeTrainJobs decodes the TrainJob of a request, and the stored one where there is one.
+func decodeTrainJobs(req admission.Request) (before, after *trainer.TrainJob, err error) {
+	after = &trainer.TrainJob{}
+	if err := json.Unmarshal(req.Object.Raw, after); err != nil {
+		return nil, nil, fmt.Errorf("decode TrainJob: %w", err)
+	}
+	if req.Operation != admissionv1.Update {
+		return nil, after, nil
+	}
+	before = &trainer.TrainJob{}
+	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
+		return nil, nil, fmt.Errorf("decode stored TrainJob: %w", err)
+	}
+	return before, after, nil
 }

@@ -1,5 +1,5 @@
 // Package certificate keeps the serving certificate of the webhooks: a Secret with a CA of
-// its own and a serving certificate signed by it, and the CA in the webhook configuration.
+// its own and a serving certificate signed by it, and the CA in the webhook configurations.
 package certificate
 
 import (
@@ -56,12 +56,13 @@ const caName = "signalbox-ca"
 // The certificate is taken from the Secret itself, not from files that the kubelet projects
 // up to a minute later.
 type Keeper struct {
-	// Client reads the Secret and the configuration from the cache and writes them.
+	// Client reads the Secret and the configurations from the cache and writes them.
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Secret must exist; its data may be empty.
 	Secret types.NamespacedName
-	// Configuration is the name of the MutatingWebhookConfiguration.
+	// Configuration is the name of the MutatingWebhookConfiguration and of the
+	// ValidatingWebhookConfiguration.
 	Configuration string
 	// DNSName is the name by which the API server calls the webhooks: SERVICE.NAMESPACE.svc.
 	DNSName string
@@ -79,6 +80,7 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 		Named("certificate").
 		For(&corev1.Secret{}).
 		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, toSecret).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, toSecret).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(k)
 }
@@ -161,27 +163,52 @@ func parse(ca *rotator.KeyPairArtifacts) error {
 	return nil
 }
 
-// inject writes the CA into each webhook of the configuration that has another one.
+// inject writes the CA into each webhook of the two configurations that has another one.
 func (k *Keeper) inject(ctx context.Context, ca []byte) error {
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := k.patch(ctx, mutating, func() (changed bool) {
+		for i := range mutating.Webhooks {
+			changed = replace(&mutating.Webhooks[i].ClientConfig, ca) || changed
+		}
+		return changed
+	})
+	if err != nil {
+		return err
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	return k.patch(ctx, validating, func() (changed bool) {
+		for i := range validating.Webhooks {
+			changed = replace(&validating.Webhooks[i].ClientConfig, ca) || changed
+		}
+		return changed
+	})
+}
+
+// replace sets the CA and tells whether it was another one.
+func replace(config *admissionregistrationv1.WebhookClientConfig, ca []byte) bool {
+	if bytes.Equal(config.CABundle, ca) {
+		return false
+	}
+	config.CABundle = ca
+	return true
+}
+
+// patch reads a webhook configuration into the object and, if change finds something to
+// change in it, stores that.
+func (k *Keeper) patch(ctx context.Context, configuration client.Object, change func() bool) error {
 	if err := k.Client.Get(ctx, types.NamespacedName{Name: k.Configuration}, configuration); err != nil {
 		return fmt.Errorf("read the webhook configuration: %w", err)
 	}
-	before := configuration.DeepCopy()
-	changed := false
-	for i := range configuration.Webhooks {
-		if bundle := &configuration.Webhooks[i].ClientConfig.CABundle; !bytes.Equal(*bundle, ca) {
-			*bundle, changed = ca, true
-		}
-	}
-	if !changed {
+	before := configuration.DeepCopyObject().(client.Object)
+	if !change() {
 		return nil
 	}
+	// The list of webhooks is patched as a whole: only if it is still the one that was read.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.Client.Patch(ctx, configuration, patch); err != nil {
 		return fmt.Errorf("write the CA into the webhook configuration: %w", err)
 	}
-	log.FromContext(ctx).Info("wrote the CA into the webhook configuration")
+	log.FromContext(ctx).Info("wrote the CA into a webhook configuration", "kind", fmt.Sprintf("%T", configuration))
 	return nil
 }
 
@@ -196,7 +223,7 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // Check is a readiness check: the API server knows the CA of the certificate that is served.
 func (k *Keeper) Check(*http.Request) error {
 	if !k.injected.Load() {
-		return errors.New("the CA is not in the webhook configuration yet")
+		return errors.New("the CA is not in the webhook configurations yet")
 	}
 	return nil
 }

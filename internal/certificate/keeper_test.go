@@ -46,10 +46,17 @@ func emptySecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}}
 }
 
-func configuration() *admissionregistrationv1.MutatingWebhookConfiguration {
+func mutating() client.Object {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "signalbox"},
 		Webhooks:   []admissionregistrationv1.MutatingWebhook{{Name: "a.example.com"}, {Name: "b.example.com"}},
+	}
+}
+
+func validating() client.Object {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "signalbox"},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "c.example.com"}, {Name: "d.example.com"}},
 	}
 }
 
@@ -74,23 +81,35 @@ func (k *Keeper) trusted(t *testing.T, at time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := k.Client.Get(context.Background(), types.NamespacedName{Name: "signalbox"}, stored); err != nil {
+	key := types.NamespacedName{Name: "signalbox"}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := errors.Join(k.Client.Get(context.Background(), key, mutating), k.Client.Get(context.Background(), key, validating)); err != nil {
 		t.Fatal(err)
 	}
-	for _, webhook := range stored.Webhooks {
+	bundles := map[string][]byte{}
+	for _, webhook := range mutating.Webhooks {
+		bundles[webhook.Name] = webhook.ClientConfig.CABundle
+	}
+	for _, webhook := range validating.Webhooks {
+		bundles[webhook.Name] = webhook.ClientConfig.CABundle
+	}
+	if len(bundles) != 4 {
+		t.Fatalf("%d webhooks, want 4", len(bundles))
+	}
+	for name, bundle := range bundles {
 		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
-			t.Fatalf("webhook %s has no CA", webhook.Name)
+		if !roots.AppendCertsFromPEM(bundle) {
+			t.Fatalf("webhook %s has no CA", name)
 		}
 		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: dnsName, Roots: roots, CurrentTime: at}); err != nil {
-			t.Errorf("webhook %s: %v", webhook.Name, err)
+			t.Errorf("webhook %s: %v", name, err)
 		}
 	}
 }
 
 func TestKeeperStartsFromAnEmptySecret(t *testing.T) {
-	k, _ := newKeeper(t, emptySecret(), configuration())
+	k, _ := newKeeper(t, emptySecret(), mutating(), validating())
 	if _, err := k.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
 		t.Error("serves before there is a certificate")
 	}
@@ -129,7 +148,7 @@ func TestKeeperRenews(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k, clock := newKeeper(t, emptySecret(), configuration())
+			k, clock := newKeeper(t, emptySecret(), mutating(), validating())
 			if _, err := k.reconcile(); err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +179,7 @@ func TestKeeperRenews(t *testing.T) {
 
 // Two replicas see the same empty Secret; both end with what one of them wrote.
 func TestKeepersAgree(t *testing.T) {
-	one, _ := newKeeper(t, emptySecret(), configuration())
+	one, _ := newKeeper(t, emptySecret(), mutating(), validating())
 	stale := emptySecret()
 	if err := one.Client.Get(context.Background(), secretKey, stale); err != nil {
 		t.Fatal(err)
@@ -185,8 +204,9 @@ func TestKeepersAgree(t *testing.T) {
 
 func TestKeeperWaitsForWhatIsMissing(t *testing.T) {
 	for name, objects := range map[string][]client.Object{
-		"no Secret":        {configuration()},
-		"no configuration": {emptySecret()},
+		"no Secret":                   {mutating(), validating()},
+		"no mutating configuration":   {emptySecret(), validating()},
+		"no validating configuration": {emptySecret(), mutating()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

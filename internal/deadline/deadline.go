@@ -26,6 +26,11 @@ const (
 // clocks or by a conflict at the last moment, is zero or negative: never a tight loop.
 const MinRequeue = time.Second
 
+// Tolerance is how much earlier than Evaluate finds it another's enforcement of a deadline
+// may come and still count as in time: stock Trainer computes in whole seconds, and the
+// clocks of two nodes differ.
+const Tolerance = 30 * time.Second
+
 // State tells how a TrainJob stands to its deadline.
 type State int
 
@@ -87,6 +92,27 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 		decision.RequeueAfter = MinRequeue
 	}
 	return decision
+}
+
+// Early tells whether it would be wrong to end the TrainJob by its deadline at the instant
+// now: it is suspended, or more than Tolerance of its time is left. A finished TrainJob, one
+// without a deadline, and one of which it is not known since when it is active are not for
+// this rule to judge.
+func Early(job *trainer.TrainJob, now time.Time) bool {
+	if job.Terminal() || !job.ManagedByTrainer() {
+		return false
+	}
+	decision := Evaluate(job, now)
+	return !job.Active() || decision.State == Waiting && decision.RequeueAfter > Tolerance
+}
+
+// WarnAt returns when the end of a waiting TrainJob should be announced: most before its
+// deadline, or a tenth of its limit if that is less. The zero time when most is zero.
+func (d Decision) WarnAt(most time.Duration) time.Time {
+	if d.State != Waiting || most <= 0 {
+		return time.Time{}
+	}
+	return d.Deadline.Add(-min(most, d.Limit/10))
 }
 
 // limitOf returns the limit of the TrainJob and its source, or zero when it has none. A

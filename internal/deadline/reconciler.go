@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,11 +37,12 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server: what a cache says may be old, and a job is failed
 	// only once.
-	Live client.Reader
-	// Events must write core/v1 events: the Python SDK drops those of events.k8s.io.
-	Events  record.EventRecorder
+	Live    client.Reader
 	Clock   clock.PassiveClock
 	Metrics *Metrics
+	// WarnBefore is how long before its deadline, at most, a TrainJob gets an event that
+	// announces it; zero for none.
+	WarnBefore time.Duration
 }
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
@@ -88,6 +87,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, err
 		}
 	}
+	if warnAt := decision.WarnAt(r.WarnBefore); !warnAt.IsZero() {
+		if rest := warnAt.Sub(now); rest > 0 {
+			return reconcile.Result{RequeueAfter: rest}, nil
+		}
+		r.tell(ctx, job, decision, reasonApproaching, approaching(decision, now), now)
+	}
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 }
 
@@ -102,11 +107,12 @@ const conflictTries = 5
 func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
 	var job *trainer.TrainJob
 	var decision Decision
+	var text string
 	var err error
 	// client-go's retry.RetryOnConflict is no help here: it returns nil when the request
 	// timed out.
 	for range conflictTries {
-		job, decision, err = r.readAndFail(ctx, key, now)
+		job, decision, text, err = r.readAndFail(ctx, key, now)
 		if !apierrors.IsConflict(err) {
 			break
 		}
@@ -119,34 +125,37 @@ func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now t
 		return job, decision, err
 	}
 	r.Metrics.expired(decision, r.Clock.Now())
-	r.Events.Event(job, corev1.EventTypeWarning, trainer.ReasonDeadlineExceeded, message(decision))
+	r.tell(ctx, job, decision, trainer.ReasonDeadlineExceeded, text, now)
 	log.FromContext(ctx).Info("deadline exceeded",
 		"activeSince", decision.Start, "limit", decision.Limit.String(), "source", decision.Source)
 	return job, Decision{}, nil
 }
 
-func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
+// readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it with
+// the text that it returns.
+func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, string, error) {
 	job := &trainer.TrainJob{}
 	if err := r.Live.Get(ctx, key, job); err != nil {
-		return job, Decision{}, fmt.Errorf("read TrainJob: %w", err)
+		return job, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
 	}
 	decision := Evaluate(job, now)
 	if decision.State != Expired {
-		return job, decision, nil
+		return job, decision, "", nil
 	}
-	return job, decision, r.fail(ctx, job, decision, now)
+	text := exceeded(decision, r.neverReady(ctx, job))
+	return job, decision, text, r.fail(ctx, job, text, now)
 }
 
 // fail sets Failed on the TrainJob, which is as read live, in one status patch that goes
 // through only if nobody wrote the TrainJob since: one that completed meanwhile stays
 // Complete.
-func (r *Reconciler) fail(ctx context.Context, job *trainer.TrainJob, decision Decision, now time.Time) error {
+func (r *Reconciler) fail(ctx context.Context, job *trainer.TrainJob, text string, now time.Time) error {
 	conditions := append([]metav1.Condition(nil), job.Status.Conditions...)
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type:               trainer.ConditionFailed,
 		Status:             metav1.ConditionTrue,
 		Reason:             trainer.ReasonDeadlineExceeded,
-		Message:            message(decision),
+		Message:            text,
 		LastTransitionTime: metav1.NewTime(now),
 	})
 	patch, err := json.Marshal(map[string]any{
@@ -186,12 +195,6 @@ func (r *Reconciler) deleteJobSet(ctx context.Context, job *trainer.TrainJob) er
 		log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
 	}
 	return nil
-}
-
-// message says what happened, for the condition and the event.
-func message(decision Decision) string {
-	return fmt.Sprintf("active since %s, longer than the limit of %d s (%s)",
-		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.Source)
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)

@@ -3,6 +3,7 @@ package deadline
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,35 +11,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
-const wantMessage = "active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds)"
+const wantMessage = "active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds); no pod was ever ready"
 
 // bench is a reconciler on fakes whose clock stands 60.25 s after the creation of the jobs.
 type bench struct {
 	*Reconciler
-	store  client.Client
-	events *record.FakeRecorder
+	store client.Client
 }
 
 func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(trainer.AddToScheme(scheme), metav1.AddMetaToScheme(scheme)); err != nil {
+	if err := errors.Join(trainer.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	scheme.AddKnownTypeWithName(trainer.JobSetGroupVersionKind, &metav1.PartialObjectMetadata{})
@@ -48,9 +49,8 @@ func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := record.NewFakeRecorder(10)
-	return &bench{store: store, events: events, Reconciler: &Reconciler{
-		Client: interceptor.NewClient(store, faults), Live: store, Events: events, Clock: clock, Metrics: figures,
+	return &bench{store: store, Reconciler: &Reconciler{
+		Client: interceptor.NewClient(store, faults), Live: store, Clock: clock, Metrics: figures, WarnBefore: 10 * time.Minute,
 	}}
 }
 
@@ -65,6 +65,29 @@ func (b *bench) job(t *testing.T) *trainer.TrainJob {
 		t.Fatal(err)
 	}
 	return job
+}
+
+// events lists the events of the job in the order of time, as TYPE REASON MESSAGE, and
+// checks what the SDK and kubectl need of them.
+func (b *bench) events(t *testing.T) []string {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := b.store.List(context.Background(), list, client.InNamespace("ns")); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.FirstTimestamp.Compare(b.FirstTimestamp.Time) })
+	var events []string
+	for _, event := range list.Items {
+		events = append(events, event.Type+" "+event.Reason+" "+event.Message)
+		want := corev1.ObjectReference{APIVersion: "trainer.kubeflow.org/v1alpha1", Kind: "TrainJob", Namespace: "ns", Name: "job", UID: "uid-of-job"}
+		if diff := cmp.Diff(want, event.InvolvedObject); diff != "" {
+			t.Errorf("event is about (-want +got):\n%s", diff)
+		}
+		if event.FirstTimestamp.IsZero() || event.Count != 1 {
+			t.Errorf("first time stamp %v, count %d", event.FirstTimestamp, event.Count)
+		}
+	}
+	return events
 }
 
 func (b *bench) hasJobSet(t *testing.T) bool {
@@ -108,14 +131,14 @@ func TestReconcileExpires(t *testing.T) {
 	if b.hasJobSet(t) {
 		t.Error("the JobSet is still there")
 	}
-	if got, want := <-b.events.Events, "Warning DeadlineExceeded "+wantMessage; got != want {
-		t.Errorf("event = %q, want %q", got, want)
+	if diff := cmp.Diff([]string{"Warning DeadlineExceeded " + wantMessage}, b.events(t)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if got := testutil.ToFloat64(b.Metrics.expirations.WithLabelValues("spec")); got != 1 {
 		t.Errorf("expirations = %v, want 1", got)
 	}
-	if _, err := b.reconcile(); err != nil || len(b.events.Events) != 0 {
-		t.Errorf("a second look made %d events and error %v, want none", len(b.events.Events), err)
+	if _, err := b.reconcile(); err != nil || len(b.events(t)) != 1 {
+		t.Errorf("after a second look: events %q, error %v", b.events(t), err)
 	}
 }
 
@@ -126,12 +149,12 @@ func TestReconcileLeavesAlone(t *testing.T) {
 		job  *builder.TrainJobBuilder
 		want time.Duration
 	}{
-		"waiting until exactly the deadline": {job: dueJob().Stamp(at(10.5)), want: 10250 * time.Millisecond},
-		"suspended":                          {job: dueJob().Suspended()},
-		"complete":                           {job: dueJob().Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", at(59))},
-		"failed for another reason":          {job: dueJob().Condition(trainer.ConditionFailed, metav1.ConditionTrue, "Crashed", at(59))},
-		"managed by MultiKueue":              {job: dueJob().ManagedBy("kueue.x-k8s.io/multikueue")},
-		"failed elsewhere by its deadline":   {job: dueJob().ManagedBy("kueue.x-k8s.io/multikueue").Condition(trainer.ConditionFailed, metav1.ConditionTrue, "DeadlineExceeded", at(59))},
+		"waiting until exactly its announcement": {job: dueJob().Stamp(at(10.5)), want: 4250 * time.Millisecond},
+		"suspended":                              {job: dueJob().Suspended()},
+		"complete":                               {job: dueJob().Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", at(59))},
+		"failed for another reason":              {job: dueJob().Condition(trainer.ConditionFailed, metav1.ConditionTrue, "Crashed", at(59))},
+		"managed by MultiKueue":                  {job: dueJob().ManagedBy("kueue.x-k8s.io/multikueue")},
+		"failed elsewhere by its deadline":       {job: dueJob().ManagedBy("kueue.x-k8s.io/multikueue").Condition(trainer.ConditionFailed, metav1.ConditionTrue, "DeadlineExceeded", at(59))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +184,7 @@ func TestReconcileTrustsTheLiveTrainJob(t *testing.T) {
 	}{
 		"completed meanwhile": {live: dueJob().Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", at(60))},
 		"suspended meanwhile": {live: dueJob().Suspended()},
-		"resumed meanwhile":   {live: dueJob().Stamp(at(30)), want: 29750 * time.Millisecond},
+		"resumed meanwhile":   {live: dueJob().Stamp(at(30)), want: 23750 * time.Millisecond},
 		"gone meanwhile":      {},
 		"still due":           {live: dueJob(), wantFailed: true},
 	} {
@@ -225,8 +248,8 @@ func TestReconcileTriesAgain(t *testing.T) {
 			if _, err := b.reconcile(); err != nil || b.hasJobSet(t) {
 				t.Errorf("after the second look: error %v, has a JobSet %v", err, b.hasJobSet(t))
 			}
-			if len(b.events.Events) != 1 {
-				t.Errorf("%d events, want one", len(b.events.Events))
+			if events := b.events(t); len(events) != 1 {
+				t.Errorf("events = %q, want one", events)
 			}
 		})
 		t.Run("status patch answers "+name, func(t *testing.T) {
@@ -260,7 +283,7 @@ func TestReconcileBacksOffFromEndlessConflicts(t *testing.T) {
 	if err != nil || result.RequeueAfter != MinRequeue {
 		t.Errorf("Reconcile = %v, %v; want to look again after %v", result, err, MinRequeue)
 	}
-	if b.job(t).Terminal() || !b.hasJobSet(t) || len(b.events.Events) != 0 {
+	if b.job(t).Terminal() || !b.hasJobSet(t) || len(b.events(t)) != 0 {
 		t.Error("acted without the status being stored")
 	}
 }
@@ -284,8 +307,8 @@ func TestReconcileLosesToACompletionInBetween(t *testing.T) {
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.job(t); got.DeadlineExceeded() || !got.Terminal() || !b.hasJobSet(t) || len(b.events.Events) != 0 {
-		t.Errorf("conditions = %v, has a JobSet = %v, %d events; want Complete alone", got.Status.Conditions, b.hasJobSet(t), len(b.events.Events))
+	if got := b.job(t); got.DeadlineExceeded() || !got.Terminal() || !b.hasJobSet(t) || len(b.events(t)) != 0 {
+		t.Errorf("conditions = %v, has a JobSet = %v, events %q; want Complete alone", got.Status.Conditions, b.hasJobSet(t), b.events(t))
 	}
 }
 
@@ -308,12 +331,96 @@ func TestReconcileCleansUpAfterStock(t *testing.T) {
 			if got := b.hasJobSet(t); got != tc.want {
 				t.Errorf("has a JobSet = %v, want %v", got, tc.want)
 			}
-			if len(b.events.Events) != 0 {
+			if len(b.events(t)) != 0 {
 				t.Error("told of a write that it did not make")
 			}
 		})
 	}
 }
+
+func TestReconcileAnnouncesTheEnd(t *testing.T) {
+	// 60 s from 12:00:05 on; at 12:01:00.25 the last tenth has begun.
+	b := newBench(t, interceptor.Funcs{}, dueJob().Stamp(at(5)).Obj())
+	want := []string{"Warning DeadlineApproaching 5s left of the limit of 60 s (spec.activeDeadlineSeconds); active since 2026-03-01T12:00:05Z"}
+	for range 2 {
+		result, err := b.reconcile()
+		if err != nil || result.RequeueAfter != 4750*time.Millisecond {
+			t.Errorf("Reconcile = %v, %v; want to look again exactly at the deadline", result, err)
+		}
+		if diff := cmp.Diff(want, b.events(t)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	}
+	// A new active period has an end of its own.
+	again := b.job(t)
+	again.Annotations[v1alpha1.AnnotationResumedAt] = at(4).Format(time.RFC3339Nano)
+	if err := b.store.Update(context.Background(), again); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.reconcile(); err != nil || len(b.events(t)) != 2 {
+		t.Errorf("events of two periods = %q, error %v", b.events(t), err)
+	}
+	b.WarnBefore = 0
+	again.Annotations[v1alpha1.AnnotationResumedAt] = at(3).Format(time.RFC3339Nano)
+	if err := b.store.Update(context.Background(), again); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := b.reconcile(); err != nil || len(b.events(t)) != 2 || result.RequeueAfter != 2750*time.Millisecond {
+		t.Errorf("turned off: events = %q, %v, error %v", b.events(t), result, err)
+	}
+}
+
+// An event that cannot be written holds nothing up.
+func TestReconcileExpiresWithoutItsEvent(t *testing.T) {
+	job := dueJob().Obj()
+	b := newBench(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return errors.New("the namespace is terminating")
+	}}, job, jobSetOf(job))
+	if _, err := b.reconcile(); err != nil || !b.job(t).DeadlineExceeded() || b.hasJobSet(t) {
+		t.Errorf("error %v, conditions %v, has a JobSet %v", err, b.job(t).Status.Conditions, b.hasJobSet(t))
+	}
+}
+
+func TestReconcileTellsWhetherAPodWasReady(t *testing.T) {
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name = "ns", "pod"
+		pod.Labels = map[string]string{trainer.LabelJobSetName: "job", trainer.LabelRestartAttempt: "0"}
+		change(pod)
+		return pod
+	}
+	container := func(status corev1.ContainerStatus) *corev1.Pod {
+		return pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status} })
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"pending":                {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })},
+		"pulling its image":      {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
+		"of another job":         {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelJobSetName] = "other"; p.Status.Conditions = ready })},
+		"ready":                  {pod: pod(func(p *corev1.Pod) { p.Status.Conditions = ready }), want: true},
+		"running, not yet ready": {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), want: true},
+		"crashed":                {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}), want: true},
+		"crashed before":         {pod: container(corev1.ContainerStatus{RestartCount: 1}), want: true},
+		"of a second attempt":    {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelRestartAttempt] = "1" }), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := dueJob().Obj()
+			b := newBench(t, interceptor.Funcs{}, job, jobSetOf(job), tc.pod)
+			if _, err := b.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			text := meta.FindStatusCondition(b.job(t).Status.Conditions, "Failed").Message
+			if got := !strings.HasSuffix(text, "; no pod was ever ready"); got != tc.want {
+				t.Errorf("message = %q, want it to say that a pod was ready = %v", text, tc.want)
+			}
+		})
+	}
+}
+
+var ready = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 
 func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	if result, err := newBench(t, interceptor.Funcs{}).reconcile(); err != nil || result != (reconcile.Result{}) {

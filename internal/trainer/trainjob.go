@@ -33,6 +33,13 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
+// Labels that JobSet puts on the pods of a JobSet: its name, and how many times it was
+// started anew.
+const (
+	LabelJobSetName     = "jobset.sigs.k8s.io/jobset-name"
+	LabelRestartAttempt = "jobset.sigs.k8s.io/restart-attempt"
+)
+
 var (
 	// GroupVersion is the API of the TrainJob in every Trainer v2 so far.
 	GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
@@ -105,4 +112,10 @@ func (j *TrainJob) Terminal() bool {
 func (j *TrainJob) DeadlineExceeded() bool {
 	failed := meta.FindStatusCondition(j.Status.Conditions, ConditionFailed)
 	return failed != nil && failed.Status == metav1.ConditionTrue && failed.Reason == ReasonDeadlineExceeded
+}
+
+// IsGroup tells whether an apiVersion (GROUP/VERSION) is of Trainer's group.
+func IsGroup(apiVersion string) bool {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && version.Group == GroupVersion.Group
 }

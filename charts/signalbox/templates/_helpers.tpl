@@ -115,3 +115,59 @@ resources:
   containerPort: {{ . | int }}
 {{- end }}
 {{- end }}
+
+{{/* What all webhooks have in common. Takes a dict of root and path. */}}
+{{- define "signalbox.webhook" -}}
+admissionReviewVersions: [v1]
+clientConfig:
+  service:
+    name: signalbox-webhook
+    namespace: {{ .root.Release.Namespace }}
+    path: {{ .path }}
+    port: 443
+  {{- with .root.Values.certificates.caBundle }}
+  caBundle: {{ . }}
+  {{- end }}
+timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
+sideEffects: None
+matchPolicy: Equivalent
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values:
+        {{- concat (list .root.Release.Namespace "kube-system") .root.Values.webhook.excludedNamespaces | uniq | toYaml | nindent 8 }}
+{{- end }}
+
+{{/* When a write of a TrainJob concerns the webhooks. Takes the root. */}}
+{{- define "signalbox.trainJobConditions" -}}
+# Evaluated in the API server, so that writes where nothing is at stake (labels, finalizers)
+# do not depend on the webhook. Every field is read as optional: an error here would refuse
+# the write.
+- name: lifecycle-at-stake
+  expression: >-
+    request.operation == 'CREATE' ||
+    (object.?spec.?suspend.orValue(false) == true) != (oldObject.?spec.?suspend.orValue(false) == true) ||
+    object.?spec.?activeDeadlineSeconds != oldObject.?spec.?activeDeadlineSeconds ||
+    ['resumed-at', 'runtime-source', 'runtime-revision', 'runtime-snapshot', 'active-deadline-seconds'].exists(name,
+    object.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name] !=
+    oldObject.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name])
+{{- end }}
+
+{{/* The user name of Trainer's controller, as its Deployment in the cluster says or else as
+Trainer is released; empty when its early enforcement is not to be corrected. Takes the root. */}}
+{{- define "signalbox.trainerUser" -}}
+{{- if .Values.trainer.correctEarlyDeadlines }}
+{{- $account := .Values.trainer.serviceAccount }}
+{{- if not $account }}
+{{- range (lookup "apps/v1" "Deployment" "" "").items }}
+{{- $labels := .metadata.labels | default dict }}
+{{- if and (eq (get $labels "app.kubernetes.io/part-of") "kubeflow") (eq (get $labels "app.kubernetes.io/component") "manager") (hasSuffix "-controller-manager" .metadata.name) (contains "trainer" .metadata.name) }}
+{{- $account = printf "%s/%s" .metadata.namespace (.spec.template.spec.serviceAccountName | default "default") }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $account = $account | default "kubeflow-system/kubeflow-trainer-controller-manager" }}
+{{- printf "system:serviceaccount:%s" ($account | replace "/" ":") }}
+{{- end }}
+{{- end }}
