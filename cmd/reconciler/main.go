@@ -3,20 +3,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"os"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/signalbox-dev/signalbox/internal/command"
 )
 
-func main() {
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "reconciler:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("reconciler", run) }
 
 // run parses the arguments and works until the context ends.
 func run(ctx context.Context, args []string) error {

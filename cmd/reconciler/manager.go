@@ -102,6 +102,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		LeaderElectionResourceLockInterface: lock,
 		// The process ends with its manager, so the next replica need not wait.
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(command.StopTimeout),
 		LeaseDuration:                 ptr.To(leaseDuration),
 		RenewDeadline:                 ptr.To(renewDeadline),
 		RetryPeriod:                   ptr.To(retryPeriod),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,11 +81,12 @@ func newManager(o options) (ctrl.Manager, error) {
 		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = keeper.GetCertificate }}
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  onlyTheCertificate(o),
-		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress: o.ProbeAddress,
-		WebhookServer:          webhook.NewServer(server),
+		Scheme:                  scheme,
+		Cache:                   onlyTheCertificate(o),
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:  o.ProbeAddress,
+		WebhookServer:           webhook.NewServer(server),
+		GracefulShutdownTimeout: ptr.To(command.StopTimeout),
 	})
 	if err != nil {
 		return nil, err

@@ -6,12 +6,9 @@ package admission
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"gomodules.xyz/jsonpatch/v2"
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -73,20 +70,4 @@ func (m *TrainJobMutator) protected(before, after *trainer.TrainJob) map[string]
 		}
 	}
 	return want
-}
-
-// decodeTrainJobs decodes the TrainJob of a request, and the stored one where there is one.
-func decodeTrainJobs(req admission.Request) (before, after *trainer.TrainJob, err error) {
-	after = &trainer.TrainJob{}
-	if err := json.Unmarshal(req.Object.Raw, after); err != nil {
-		return nil, nil, fmt.Errorf("decode TrainJob: %w", err)
-	}
-	if req.Operation != admissionv1.Update {
-		return nil, after, nil
-	}
-	before = &trainer.TrainJob{}
-	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
-		return nil, nil, fmt.Errorf("decode stored TrainJob: %w", err)
-	}
-	return before, after, nil
 }

@@ -35,20 +35,17 @@ type TrainJobStatusMutator struct {
 
 // Handle answers one admission request. It refuses only what it cannot decode (400).
 func (m *TrainJobStatusMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	stored, written, err := decodeTrainJobs(req)
+	stored, written, err := decodeStatus(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if stored == nil {
-		return admission.Allowed("")
-	}
 	byTrainer := m.TrainerUser != "" && req.UserInfo.Username == m.TrainerUser
-	want := deadline.Conditions(stored, written.Status.Conditions, byTrainer, m.Clock.Now())
-	if equality.Semantic.DeepEqual(want, written.Status.Conditions) {
+	want := deadline.Conditions(stored, written, byTrainer, m.Clock.Now())
+	if equality.Semantic.DeepEqual(want, written) {
 		return admission.Allowed("")
 	}
 	log.FromContext(ctx).Info("corrected the status of a TrainJob", "user", req.UserInfo.Username,
-		"written", summary(written.Status.Conditions), "kept", summary(want))
+		"written", summary(written), "kept", summary(want))
 	return admission.Patched("", conditionsPatch(req.Object.Raw, want)...)
 }
 

@@ -220,10 +220,14 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errors.New("no serving certificate yet")
 }
 
-// Check is a readiness check: the API server knows the CA of the certificate that is served.
+// Check is a readiness check: the API server was given the CA of the certificate that is
+// served, and that has not ended.
 func (k *Keeper) Check(*http.Request) error {
 	if !k.injected.Load() {
 		return errors.New("the CA is not in the webhook configurations yet")
+	}
+	if end := k.serving.Load().Leaf.NotAfter; !k.Clock.Now().Before(end) {
+		return fmt.Errorf("the serving certificate ended at %s", end)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (k *Keeper) trusted(t *testing.T, at time.Time) {
 }
 
 func TestKeeperStartsFromAnEmptySecret(t *testing.T) {
-	k, _ := newKeeper(t, emptySecret(), mutating(), validating())
+	k, clock := newKeeper(t, emptySecret(), mutating(), validating())
 	if _, err := k.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
 		t.Error("serves before there is a certificate")
 	}
@@ -130,6 +130,10 @@ func TestKeeperStartsFromAnEmptySecret(t *testing.T) {
 	}
 	if diff := cmp.Diff(first, k.data(t)); diff != "" {
 		t.Errorf("a second look changed the Secret (-first +second):\n%s", diff)
+	}
+	clock.SetTime(now.Add(servingLife))
+	if err := k.Check(nil); err == nil {
+		t.Error("ready with a certificate that has ended")
 	}
 }
 

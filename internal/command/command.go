@@ -3,21 +3,39 @@
 package command
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
 // DefaultNamespace is where Signalbox lives when neither flag nor environment say otherwise.
 const DefaultNamespace = "signalbox-system"
+
+// StopTimeout is how long a command goes on with what it has begun once it is told to stop.
+// It fits into the 30 s that a pod has.
+const StopTimeout = 20 * time.Second
+
+// Main runs a command until it ends or the process is told to stop, and exits with 1 when it
+// fails. run gets the arguments without the command's name and returns flag.ErrHelp when it
+// has only answered a question.
+func Main(name string, run func(ctx context.Context, args []string) error) {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
 
 // Flags are the flags that both commands have.
 type Flags struct {
@@ -73,6 +91,8 @@ func (f *Flags) Parse(set *flag.FlagSet, args []string, output io.Writer) error 
 		return fmt.Errorf("--log-format must be json or text, not %q", f.logFormat)
 	}
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	// client-go logs through klog.
+	klog.SetSlogLogger(slog.New(handler))
 	return nil
 }
 

@@ -31,6 +31,11 @@ const MinRequeue = time.Second
 // clocks of two nodes differ.
 const Tolerance = 30 * time.Second
 
+// maxAhead is how far ahead of now a stamp may lie: clocks differ, but not by more. One that
+// lies further ahead came with a manifest while no webhook looked, and would put the end off
+// for as long as its writer liked.
+const maxAhead = 5 * time.Minute
+
 // State tells how a TrainJob stands to its deadline.
 type State int
 
@@ -75,7 +80,7 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 		return Decision{}
 	}
 	limit, source := limitOf(job)
-	start := activeSince(job)
+	start := activeSince(job, now)
 	if limit == 0 || start.IsZero() {
 		return Decision{}
 	}
@@ -153,10 +158,10 @@ func limit(seconds int64) time.Duration {
 // While Trainer still reports the TrainJob suspended, only a stamp from after that counts:
 // without one it was resumed unseen, nothing of it runs yet, and the creation, or a stamp
 // from before the suspension, would end it early.
-func activeSince(job *trainer.TrainJob) time.Time {
+func activeSince(job *trainer.TrainJob, now time.Time) time.Time {
 	start := job.CreationTimestamp.Time
 	stamp, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
-	stamped := err == nil
+	stamped := err == nil && stamp.Sub(now) <= maxAhead
 	if stamped {
 		start = later(start, stamp)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,13 @@ import (
 
 // FieldOwner is the field manager of everything that the reconciler writes.
 const FieldOwner = "signalbox"
+
+// Between failed tries of a step: first and longest. What stands in the way may be gone at
+// any moment, and pods run until it is.
+const (
+	minBackoff = 5 * time.Millisecond
+	maxBackoff = 30 * time.Second
+)
 
 // Reconciler enforces deadlines: at its time it sets Failed with reason DeadlineExceeded on
 // the TrainJob, then deletes its JobSet, from which garbage collection takes the Jobs and
@@ -57,12 +65,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		WatchesMetadata(jobSet,
 			handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &trainer.TrainJob{}, handler.OnlyControllerOwner()),
 			builder.WithPredicates(predicate.Funcs{
-				UpdateFunc:  func(event.UpdateEvent) bool { return false },
+				// Another one of the same name, its creation missed between two lists.
+				UpdateFunc:  func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() },
 				DeleteFunc:  func(event.DeleteEvent) bool { return false },
 				GenericFunc: func(event.GenericEvent) bool { return false },
 			})).
 		// A replica that waits for its turn keeps its cache warm, so that it acts at once.
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: ptr.To(true)}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			EnableWarmup:            ptr.To(true),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+		}).
 		Complete(r)
 }
 
@@ -131,6 +144,22 @@ func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now t
 	return job, Decision{}, nil
 }
 
+// lookForTrainer is how often a TrainJob is looked at whose JobSet has finished and that
+// Trainer, which is away, has not finished yet.
+const lookForTrainer = 10 * time.Second
+
+// finished tells whether the JobSet of the TrainJob, read live, has ended by itself before
+// the deadline was enforced. Then nothing of it runs any more, and how it ended is Trainer's
+// to say.
+func (r *Reconciler) finished(ctx context.Context, job *trainer.TrainJob) (bool, error) {
+	jobSet := &trainer.JobSet{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read JobSet: %w", err)
+	}
+	return err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.Finished(), nil
+}
+
 // readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it with
 // the text that it returns.
 func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, string, error) {
@@ -141,6 +170,9 @@ func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, 
 	decision := Evaluate(job, now)
 	if decision.State != Expired {
 		return job, decision, "", nil
+	}
+	if finished, err := r.finished(ctx, job); err != nil || finished {
+		return job, Decision{RequeueAfter: lookForTrainer}, "", err
 	}
 	text := exceeded(decision, r.neverReady(ctx, job))
 	return job, decision, text, r.fail(ctx, job, text, now)

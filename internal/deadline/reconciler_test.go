@@ -42,7 +42,6 @@ func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) 
 	if err := errors.Join(trainer.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	scheme.AddKnownTypeWithName(trainer.JobSetGroupVersionKind, &metav1.PartialObjectMetadata{})
 	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&trainer.TrainJob{}).Build()
 	clock := clocktesting.NewFakePassiveClock(at(60.25))
 	figures, err := NewMetrics(prometheus.NewRegistry(), store, clock)
@@ -100,9 +99,8 @@ func (b *bench) hasJobSet(t *testing.T) bool {
 }
 
 // jobSetOf makes the JobSet of the TrainJob, or one that nobody owns.
-func jobSetOf(owner *trainer.TrainJob) *metav1.PartialObjectMetadata {
-	jobSet := &metav1.PartialObjectMetadata{}
-	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+func jobSetOf(owner *trainer.TrainJob) *trainer.JobSet {
+	jobSet := &trainer.JobSet{}
 	jobSet.Namespace, jobSet.Name = "ns", "job"
 	if owner != nil {
 		jobSet.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, trainer.GroupVersion.WithKind(trainer.TrainJobKind))}
@@ -312,10 +310,43 @@ func TestReconcileLosesToACompletionInBetween(t *testing.T) {
 	}
 }
 
+// What ended by itself before the deadline was enforced ended so, even if Trainer is away and
+// has not said it yet.
+func TestReconcileLeavesAFinishedJobSetToTrainer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		condition  metav1.Condition
+		owned      bool
+		wantFailed bool
+	}{
+		"completed":                      {condition: metav1.Condition{Type: "Completed", Status: metav1.ConditionTrue}, owned: true},
+		"failed":                         {condition: metav1.Condition{Type: "Failed", Status: metav1.ConditionTrue}, owned: true},
+		"suspended once":                 {condition: metav1.Condition{Type: "Suspended", Status: metav1.ConditionTrue}, owned: true, wantFailed: true},
+		"completed, of another TrainJob": {condition: metav1.Condition{Type: "Completed", Status: metav1.ConditionTrue}, wantFailed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := dueJob().Obj()
+			jobSet := jobSetOf(nil)
+			if tc.owned {
+				jobSet = jobSetOf(job)
+			}
+			jobSet.Status.Conditions = []metav1.Condition{tc.condition}
+			b := newBench(t, interceptor.Funcs{}, job, jobSet)
+			result, err := b.reconcile()
+			if err != nil || b.job(t).Terminal() != tc.wantFailed {
+				t.Fatalf("error %v, conditions %v; want failed = %v", err, b.job(t).Status.Conditions, tc.wantFailed)
+			}
+			if !tc.wantFailed && (result.RequeueAfter != lookForTrainer || !b.hasJobSet(t) || len(b.events(t)) != 0) {
+				t.Errorf("Reconcile = %v, has a JobSet = %v, events %q; want to look again after %v", result, b.hasJobSet(t), b.events(t), lookForTrainer)
+			}
+		})
+	}
+}
+
 func TestReconcileCleansUpAfterStock(t *testing.T) {
 	job := dueJob().Condition(trainer.ConditionFailed, metav1.ConditionTrue, trainer.ReasonDeadlineExceeded, at(60)).Obj()
 	for name, tc := range map[string]struct {
-		jobSet *metav1.PartialObjectMetadata
+		jobSet *trainer.JobSet
 		want   bool
 	}{
 		"its JobSet goes":                         {jobSet: jobSetOf(job), want: false},

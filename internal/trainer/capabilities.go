@@ -9,6 +9,8 @@ const CRDName = "trainjobs.trainer.kubeflow.org"
 
 // Capabilities are what the installed Trainer knows, going by the fields of its CRD: never
 // by a setting, which could be wrong.
+//
+// +kubebuilder:object:generate=false
 type Capabilities struct {
 	// ActiveDeadline: TrainJobs have spec.activeDeadlineSeconds (Trainer 2.2 and later).
 	ActiveDeadline bool

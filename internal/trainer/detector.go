@@ -17,6 +17,8 @@ import (
 
 // Detector follows the CRD of TrainJobs and says, in the log and as a metric, what the
 // installed Trainer knows: at start and whenever that changes.
+//
+// +kubebuilder:object:generate=false
 type Detector struct {
 	// Client reads the CRD from a cache that holds no other.
 	Client client.Client

@@ -33,26 +33,15 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
-// Labels that JobSet puts on the pods of a JobSet: its name, and how many times it was
-// started anew.
-const (
-	LabelJobSetName     = "jobset.sigs.k8s.io/jobset-name"
-	LabelRestartAttempt = "jobset.sigs.k8s.io/restart-attempt"
-)
+// GroupVersion is the API of the TrainJob in every Trainer v2 so far.
+var GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
 
-var (
-	// GroupVersion is the API of the TrainJob in every Trainer v2 so far.
-	GroupVersion = schema.GroupVersion{Group: "trainer.kubeflow.org", Version: "v1alpha1"}
-
-	// JobSetGroupVersionKind is the kind of the object that Trainer makes of a TrainJob,
-	// with the TrainJob's name and the TrainJob as its controller owner.
-	JobSetGroupVersionKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
-)
-
-// AddToScheme registers the view of the TrainJob.
+// AddToScheme registers the views of the TrainJob and the JobSet.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &TrainJob{}, &TrainJobList{})
+	scheme.AddKnownTypes(JobSetGroupVersionKind.GroupVersion(), &JobSet{}, &JobSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
+	metav1.AddToGroupVersion(scheme, JobSetGroupVersionKind.GroupVersion())
 	return nil
 }
 

@@ -36,6 +36,13 @@ func (b *TrainJobBuilder) Created(at time.Time) *TrainJobBuilder {
 	return b
 }
 
+// Deleting marks the TrainJob as being deleted since then, held by a finalizer.
+func (b *TrainJobBuilder) Deleting(since time.Time) *TrainJobBuilder {
+	at := metav1.NewTime(since.Truncate(time.Second))
+	b.job.DeletionTimestamp, b.job.Finalizers = &at, []string{"example.com/keep"}
+	return b
+}
+
 // Suspended sets suspend to true.
 func (b *TrainJobBuilder) Suspended() *TrainJobBuilder { return b.Suspend(true) }
 

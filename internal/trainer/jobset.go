@@ -1,0 +1,51 @@
+package trainer
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// JobSetGroupVersionKind is the kind of the object that Trainer makes of a TrainJob, with the
+// TrainJob's name and the TrainJob as its controller owner.
+var JobSetGroupVersionKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+
+// Labels that JobSet puts on the pods of a JobSet: its name, and how many times it was
+// started anew.
+const (
+	LabelJobSetName     = "jobset.sigs.k8s.io/jobset-name"
+	LabelRestartAttempt = "jobset.sigs.k8s.io/restart-attempt"
+)
+
+// JobSet is the view of a JobSet: whether it is finished. Like the view of the TrainJob it is
+// for reading only.
+//
+// +kubebuilder:object:root=true
+type JobSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status JobSetStatus `json:"status,omitempty"`
+}
+
+// JobSetStatus is the part of a JobSet's status that tells its end.
+type JobSetStatus struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// JobSetList is a list of views.
+//
+// +kubebuilder:object:root=true
+type JobSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []JobSet `json:"items"`
+}
+
+// Finished tells whether the JobSet has ended, well or not. Trainer copies that to the
+// TrainJob when it next looks.
+func (j *JobSet) Finished() bool {
+	return meta.IsStatusConditionTrue(j.Status.Conditions, "Completed") ||
+		meta.IsStatusConditionTrue(j.Status.Conditions, "Failed")
+}
