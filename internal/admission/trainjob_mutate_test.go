@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatchop "gomodules.xyz/jsonpatch/v2"
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -29,16 +27,8 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // mutate asks the webhook; before is "" on CREATE.
 func mutate(before, after string) admission.Response {
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: []byte(after)},
-	}}
-	if before != "" {
-		request.Operation = admissionv1.Update
-		request.OldObject.Raw = []byte(before)
-	}
 	mutator := &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now)}
-	return mutator.Handle(context.Background(), request)
+	return mutator.Handle(context.Background(), request(before, after))
 }
 
 func TestTrainJobMutator(t *testing.T) {
@@ -46,6 +36,7 @@ func TestTrainJobMutator(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after string
 		want          []jsonpatchop.Operation
+		wantWarnings  []string
 	}{
 		"created active without annotations": {
 			after: `{"metadata":{"name":"a"},"spec":{}}`,
@@ -112,6 +103,39 @@ func TestTrainJobMutator(t *testing.T) {
 			after:  `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z","annotations":{}},"spec":{"suspend":false}}`,
 			want:   []jsonpatchop.Operation{op("add", stampPath, fresh)},
 		},
+		"a deadline removed by an old client": {
+			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"60"}},"spec":{"suspend":true,"activeDeadlineSeconds":60}}`,
+			after:  `{"metadata":{},"spec":{"suspend":true}}`,
+			want: []jsonpatchop.Operation{
+				op("add", "/spec/activeDeadlineSeconds", int64(60)),
+				op("add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationActiveDeadlineSeconds: "60"}),
+			},
+			wantWarnings: []string{
+				"spec.activeDeadlineSeconds: field is immutable: the change was undone",
+				"metadata.annotations[lifecycle.trainer.kubeflow.org/active-deadline-seconds]: field is immutable: the change was undone",
+			},
+		},
+		"a deadline changed: left for validation": {
+			before: `{"metadata":{},"spec":{"suspend":true,"activeDeadlineSeconds":60}}`,
+			after:  `{"metadata":{},"spec":{"suspend":true,"activeDeadlineSeconds":61}}`,
+		},
+		"a deadline added while being deleted": {
+			before:       `{"metadata":{},"spec":{"suspend":true}}`,
+			after:        `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z"},"spec":{"suspend":true,"activeDeadlineSeconds":61}}`,
+			want:         []jsonpatchop.Operation{op("remove", "/spec/activeDeadlineSeconds", nil)},
+			wantWarnings: []string{"spec.activeDeadlineSeconds: field is immutable: the change was undone"},
+		},
+		"created with a deadline by annotation": {
+			after: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"60"}},"spec":{"suspend":true}}`,
+		},
+		"created with a broken status, which is dropped anyway": {
+			after: `{"metadata":{"annotations":{}},"spec":{},"status":{"conditions":[{"lastTransitionTime":""}]}}`,
+			want:  []jsonpatchop.Operation{op("add", stampPath, fresh)},
+		},
+		"managed by MultiKueue: a deadline removed": {
+			before: `{"metadata":{},"spec":{"activeDeadlineSeconds":60,"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+			after:  `{"metadata":{},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+		},
 		"managed by MultiKueue: created, only stripped": {
 			after: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"old"}},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
 			want:  []jsonpatchop.Operation{op("remove", stampPath, nil)},
@@ -134,6 +158,9 @@ func TestTrainJobMutator(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got.Patches); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantWarnings, got.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -160,6 +187,8 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(``, `{"metadata":{"name":"a"},"spec":{"suspend":true}}`)
 	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"x","~/":"~1"}},"spec":{"future":{"field":1e30}}}`)
 	f.Add(`{"metadata":{},"spec":{"suspend":true}}`, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)
+	f.Add(`{"metadata":{},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{"deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":null}`)
+	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":""}},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{},"spec":{"suspend":true}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		// The API server sends objects with metadata; nothing else gets here.
@@ -180,7 +209,7 @@ func FuzzTrainJobMutator(f *testing.F) {
 			t.Skip()
 		}
 		once := apply(t, after, first.Patches)
-		if diff := cmp.Diff(withoutProtected(t, after), withoutProtected(t, once)); diff != "" {
+		if diff := cmp.Diff(withoutOwn(t, after), withoutOwn(t, once)); diff != "" {
 			t.Errorf("touched more than its own (-want +got):\n%s", diff)
 		}
 		if second := mutate(before, once); len(second.Patches) != 0 {
@@ -209,9 +238,9 @@ func apply(t *testing.T, document string, operations []jsonpatchop.Operation) st
 	return string(patched)
 }
 
-// withoutProtected decodes the document without the protected annotations, and without the
-// map of annotations where nothing else is in it.
-func withoutProtected(t *testing.T, document string) any {
+// withoutOwn decodes the document without what the webhook may touch: the protected
+// annotations, the deadline, and the map of annotations where nothing else is in it.
+func withoutOwn(t *testing.T, document string) any {
 	t.Helper()
 	var object map[string]any
 	if err := json.Unmarshal([]byte(document), &object); err != nil {
@@ -219,11 +248,13 @@ func withoutProtected(t *testing.T, document string) any {
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range v1alpha1.ProtectedAnnotations() {
+	for _, key := range append(v1alpha1.ProtectedAnnotations(), v1alpha1.AnnotationActiveDeadlineSeconds) {
 		delete(annotations, key)
 	}
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
+	spec, _ := object["spec"].(map[string]any)
+	delete(spec, "activeDeadlineSeconds")
 	return object
 }
