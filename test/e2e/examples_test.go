@@ -23,14 +23,14 @@ func TestExamples(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			out, err := exec.CommandContext(s.ctx, shared.Kubectl, "--kubeconfig", shared.Kubeconfig,
+			out, err := exec.CommandContext(s.ctx, s.cluster.Kubectl, "--kubeconfig", s.cluster.Kubeconfig,
 				"apply", "--validate=strict", "--namespace", s.namespace, "--filename", file).CombinedOutput()
 			if err != nil {
 				t.Fatalf("kubectl apply: %v\n%s", err, out)
 			}
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
-			s.must(shared.Client.List(s.ctx, list, client.InNamespace(s.namespace)))
+			s.must(s.cluster.Client.List(s.ctx, list, client.InNamespace(s.namespace)))
 			if len(list.Items) != 1 {
 				t.Fatalf("%d TrainJobs, want 1", len(list.Items))
 			}

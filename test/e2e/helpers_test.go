@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,19 +28,28 @@ import (
 // machine may be busy; a test that passes never waits for it.
 const patience = 90 * time.Second
 
-// scene is what one test works with: a namespace of its own on the shared cluster.
+// scene is what one test works with: a namespace of its own on a cluster.
 type scene struct {
 	*testing.T
 	ctx       context.Context
+	cluster   *cluster.Cluster
 	namespace string
 }
 
+// newScene makes a scene on the cluster with Signalbox.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, ctx: t.Context()}
+	return newSceneOn(t, shared)
+}
+
+// newSceneOn makes a scene. What the test leaves behind goes with its namespace.
+func newSceneOn(t *testing.T, c *cluster.Cluster) *scene {
+	t.Helper()
+	s := &scene{T: t, ctx: t.Context(), cluster: c}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
-	s.must(shared.Client.Create(s.ctx, namespace))
+	s.must(c.Client.Create(s.ctx, namespace))
 	s.namespace = namespace.Name
+	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), namespace) })
 	return s
 }
 
@@ -108,7 +118,7 @@ func (s *scene) trainJob(name string, changes ...change) *unstructured.Unstructu
 func (s *scene) create(name string, changes ...change) *trainer.TrainJob {
 	s.Helper()
 	job := s.trainJob(name, changes...)
-	s.must(shared.Client.Create(s.ctx, job))
+	s.must(s.cluster.Client.Create(s.ctx, job))
 	return s.view(job)
 }
 
@@ -124,7 +134,7 @@ func (s *scene) view(job *unstructured.Unstructured) *trainer.TrainJob {
 func (s *scene) get(name string) *trainer.TrainJob {
 	s.Helper()
 	job := s.trainJob(name)
-	s.must(shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
 	return s.view(job)
 }
 
@@ -132,7 +142,7 @@ func (s *scene) get(name string) *trainer.TrainJob {
 func (s *scene) patch(name, patch string, options ...client.PatchOption) *trainer.TrainJob {
 	s.Helper()
 	job := s.trainJob(name)
-	s.must(shared.Client.Patch(s.ctx, job, client.RawPatch(types.MergePatchType, []byte(patch)), options...))
+	s.must(s.cluster.Client.Patch(s.ctx, job, client.RawPatch(types.MergePatchType, []byte(patch)), options...))
 	return s.view(job)
 }
 
@@ -174,7 +184,7 @@ func (s *scene) running(name string) []corev1.Pod {
 func (s *scene) pods(name string) []corev1.Pod {
 	s.Helper()
 	var list corev1.PodList
-	s.must(shared.Client.List(s.ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
+	s.must(s.cluster.Client.List(s.ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
 	return list.Items
 }
 
@@ -184,14 +194,14 @@ func (s *scene) children(name string) string {
 	var found []string
 	jobSets := &metav1.PartialObjectMetadataList{}
 	jobSets.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
-	s.must(shared.Client.List(s.ctx, jobSets, client.InNamespace(s.namespace)))
+	s.must(s.cluster.Client.List(s.ctx, jobSets, client.InNamespace(s.namespace)))
 	for _, jobSet := range jobSets.Items {
 		if jobSet.Name == name {
 			found = append(found, "JobSet "+jobSet.Name)
 		}
 	}
 	var jobs batchv1.JobList
-	s.must(shared.Client.List(s.ctx, &jobs, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
+	s.must(s.cluster.Client.List(s.ctx, &jobs, client.InNamespace(s.namespace), client.MatchingLabels{"jobset.sigs.k8s.io/jobset-name": name}))
 	for _, job := range jobs.Items {
 		found = append(found, "Job "+job.Name)
 	}
@@ -233,6 +243,10 @@ func (s *scene) becomes(name, kind, want string) (*trainer.TrainJob, time.Time) 
 	return job, time.Now()
 }
 
+// lateness is how late the end of a TrainJob may be seen on a busy machine. Where the
+// machine is quiet and it matters, a test asks for less.
+const lateness = 20 * time.Second
+
 // failsAt waits until a TrainJob fails by its deadline and its children are gone, and checks
 // that this was not before the deadline. It returns how long after it that was seen.
 func (s *scene) failsAt(name string, deadline time.Time) time.Duration {
@@ -240,6 +254,9 @@ func (s *scene) failsAt(name string, deadline time.Time) time.Duration {
 	_, seen := s.becomes(name, trainer.ConditionFailed, "True/DeadlineExceeded")
 	if seen.Before(deadline) {
 		s.Errorf("TrainJob %s failed %s before its deadline", name, deadline.Sub(seen))
+	}
+	if late := seen.Sub(deadline); late > lateness {
+		s.Errorf("TrainJob %s failed %s after its deadline", name, late)
 	}
 	s.gone(name)
 	return seen.Sub(deadline)
@@ -260,7 +277,7 @@ func (s *scene) finish(name string) {
 	s.Helper()
 	for _, pod := range s.running(name) {
 		pod.Status.Phase = corev1.PodSucceeded
-		s.must(shared.Client.Status().Patch(s.ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
+		s.must(s.cluster.Client.Status().Patch(s.ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
 	}
 }
 
@@ -277,4 +294,51 @@ func logTails() string {
 		fmt.Fprintf(&out, "--- last lines of %s\n%s\n", part.Name, strings.Join(lines[max(0, len(lines)-40):], "\n"))
 	}
 	return out.String()
+}
+
+// jobSet reads the JobSet of a TrainJob; nil when there is none.
+func (s *scene) jobSet(name string) *unstructured.Unstructured {
+	s.Helper()
+	jobSet := &unstructured.Unstructured{}
+	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+	err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, jobSet)
+	s.must(client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return jobSet
+}
+
+// runtime creates a TrainingRuntime in the scene's namespace with this JobSet spec (JSON).
+func (s *scene) runtime(name, jobSetSpec string) {
+	s.Helper()
+	var spec map[string]any
+	s.must(json.Unmarshal([]byte(jobSetSpec), &spec))
+	runtime := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"mlPolicy": map[string]any{"numNodes": 1},
+		"template": map[string]any{"spec": spec},
+	}}}
+	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind("TrainingRuntime"))
+	runtime.SetNamespace(s.namespace)
+	runtime.SetName(name)
+	runtime.SetLabels(map[string]string{"trainer.kubeflow.org/framework": "torch"})
+	s.must(s.cluster.Client.Create(s.ctx, runtime))
+}
+
+// text shows anything as JSON.
+func (s *scene) text(value any) string {
+	s.Helper()
+	out, err := json.Marshal(value)
+	s.must(err)
+	return string(out)
+}
+
+// trainerAway keeps Trainer's controller from acting, while its webhooks answer, until the
+// returned function is called or the test ends.
+func (s *scene) trainerAway() (back func()) {
+	s.Helper()
+	s.must(s.cluster.PauseTrainer(s.ctx))
+	back = sync.OnceFunc(func() { s.must(s.cluster.ResumeTrainer(context.Background())) })
+	s.Cleanup(back)
+	return back
 }

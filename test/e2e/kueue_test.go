@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -22,46 +23,55 @@ func oneCPU() change {
 }
 
 // Kueue suspends a TrainJob on its way in and resumes it when there is room. Whether our
-// webhook is called before or after Kueue's, or twice, the time in the queue costs nothing.
+// webhook is called after Kueue's, before it and once more, or both before and after: the
+// time in the queue costs nothing.
 func TestDeadlineInAQueue(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	s.alsoBefore("kueue-mutating-webhook-configuration")
-	s.must(shared.AddQueue(s.ctx, s.namespace, "queue", "1"))
-	s.create("first", queued(), oneCPU())
-	s.running("first")
+	for name, order := range map[string]func(*scene){
+		"after Kueue's webhook":             func(*scene) {},
+		"before and after Kueue's webhook":  func(s *scene) { s.alsoBefore("kueue-mutating-webhook-configuration") },
+		"before Kueue's webhook, reinvoked": func(s *scene) { s.alsoBefore("kueue-mutating-webhook-configuration"); s.notAfter() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			order(s)
+			s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
+			s.create("first", queued(), oneCPU())
+			s.running("first")
 
-	job := s.create("second", queued(), oneCPU(), deadlineAnnotation(5))
-	if job.Active() || job.Annotations[v1alpha1.AnnotationResumedAt] != "" {
-		t.Fatalf("in the queue with suspend %v, annotations %v", job.Spec.Suspend, job.Annotations)
-	}
-	s.holds("second", job.CreationTimestamp.Add(8*time.Second))
-	s.must(shared.Client.Delete(s.ctx, s.trainJob("first")))
-	s.eventually("admission of the second", func() (bool, string) {
-		job = s.get("second")
-		return job.Active(), s.children("second")
-	})
-	start := s.stamp(job)
-	if age := start.Sub(job.CreationTimestamp.Time); age < 7*time.Second {
-		t.Errorf("stamped %s after the creation, before the queue had room", age)
-	}
-	if patches := s.patchesOfKueue("second"); patches != 1 {
-		t.Errorf("Kueue's runtimePatches came %d times, want once", patches)
-	}
-	s.failsAt("second", start.Add(5*time.Second))
+			job := s.create("second", queued(), oneCPU(), deadlineAnnotation(5))
+			if job.Active() || job.Annotations[v1alpha1.AnnotationResumedAt] != "" {
+				t.Fatalf("in the queue with suspend %v, annotations %v", job.Spec.Suspend, job.Annotations)
+			}
+			s.holds("second", job.CreationTimestamp.Add(8*time.Second))
+			s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("first")))
+			s.eventually("admission of the second", func() (bool, string) {
+				job = s.get("second")
+				return job.Active(), s.children("second")
+			})
+			start := s.stamp(job)
+			if age := start.Sub(job.CreationTimestamp.Time); age < 7*time.Second {
+				t.Errorf("stamped %s after the creation, before the queue had room", age)
+			}
+			if patches := s.patchesOfKueue("second"); patches != 1 {
+				t.Errorf("Kueue's runtimePatches came %d times, want once", patches)
+			}
+			s.failsAt("second", start.Add(5*time.Second))
 
-	// The quota is free again.
-	s.create("third", queued(), oneCPU())
-	s.running("third")
+			// The quota is free again.
+			s.create("third", queued(), oneCPU())
+			s.running("third")
+		})
+	}
 }
 
-// alsoBefore adds our webhook a second time for this namespace, under a name that sorts
+// alsoBefore adds our webhooks a second time for this namespace, under a name that sorts
 // before the given configuration: the API server calls configurations in order of names.
 func (s *scene) alsoBefore(name string) {
 	s.Helper()
 	ours := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	s.must(shared.Client.Get(s.ctx, client.ObjectKey{Name: name}, ours))
-	s.must(shared.Client.Get(s.ctx, client.ObjectKey{Name: "signalbox"}, ours))
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: name}, ours))
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: "signalbox"}, ours))
 	if ours.Name < name {
 		s.Fatalf("%s sorts before %s by itself: the order is not what this test thinks", ours.Name, name)
 	}
@@ -71,15 +81,31 @@ func (s *scene) alsoBefore(name string) {
 			MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.namespace},
 		}
 	}
-	s.must(shared.Client.Create(s.ctx, ours))
-	s.Cleanup(func() { _ = shared.Client.Delete(context.Background(), ours) })
+	s.must(s.cluster.Client.Create(s.ctx, ours))
+	s.Cleanup(func() { _ = s.cluster.Client.Delete(context.Background(), ours) })
+}
+
+// notAfter takes this namespace from our webhooks as they are installed.
+func (s *scene) notAfter() {
+	s.Helper()
+	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ours := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: "signalbox"}, ours); err != nil {
+			return err
+		}
+		for i := range ours.Webhooks {
+			excluded := &ours.Webhooks[i].NamespaceSelector.MatchExpressions[0]
+			excluded.Values = append(excluded.Values, s.namespace)
+		}
+		return s.cluster.Client.Update(s.ctx, ours)
+	}))
 }
 
 // patchesOfKueue counts the runtimePatches of a TrainJob that Kueue made.
 func (s *scene) patchesOfKueue(name string) int {
 	s.Helper()
 	job := s.trainJob(name)
-	s.must(shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
 	patches, _, err := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
 	s.must(err)
 	count := 0

@@ -46,10 +46,10 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 	return true
 }
 
-// webhookCalls is how often the API server has called the webhook of TrainJobs.
-func (s *scene) webhookCalls() float64 {
+// webhookCalls is how often the API server has called the webhook of this path.
+func (s *scene) webhookCalls(path string) float64 {
 	s.Helper()
-	return s.figure(shared.Webhook, "controller_runtime_webhook_requests_total", "webhook", "/mutate-trainjob")
+	return s.figure(shared.Webhook, "controller_runtime_webhook_requests_total", "webhook", path)
 }
 
 // reconciles is how often the reconciler has looked at a TrainJob.

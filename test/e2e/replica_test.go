@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,18 +45,24 @@ func TestDeadlineSecondReconcilerTakesOver(t *testing.T) {
 // a second replica serves the same one.
 func TestCertificateSelfManaged(t *testing.T) {
 	s := newScene(t)
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	key := client.ObjectKey{Name: "signalbox"}
-	s.must(shared.Client.Get(s.ctx, key, configuration))
-	webhooks := configuration.DeepCopy().Webhooks
+	read := func() {
+		s.must(s.cluster.Client.Get(context.Background(), key, mutating))
+		s.must(s.cluster.Client.Get(context.Background(), key, validating))
+	}
+	read()
+	before, validatingBefore := mutating.DeepCopy().Webhooks, validating.DeepCopy().Webhooks
 	t.Cleanup(func() {
 		// The cluster's own webhook serves a certificate of the test's CA.
-		s.must(shared.Client.Get(context.Background(), key, configuration))
-		configuration.Webhooks = webhooks
-		s.must(shared.Client.Update(context.Background(), configuration))
+		read()
+		mutating.Webhooks, validating.Webhooks = before, validatingBefore
+		s.must(s.cluster.Client.Update(context.Background(), mutating))
+		s.must(s.cluster.Client.Update(context.Background(), validating))
 		s.eventually("the webhook of the cluster", func() (bool, string) {
-			err := shared.Client.Create(context.Background(), s.trainJob("probe"), client.DryRunAll)
-			return err == nil, "refused"
+			err := s.cluster.Client.Create(context.Background(), s.trainJob("probe"), client.DryRunAll)
+			return err == nil, fmt.Sprint(err)
 		})
 	})
 	var served []string
@@ -62,10 +70,13 @@ func TestCertificateSelfManaged(t *testing.T) {
 		replica, address := shared.WebhookReplica(pod)
 		s.must(replica.Start(s.ctx))
 		t.Cleanup(func() { _ = replica.Stop(context.Background()) })
-		s.must(shared.Client.Get(s.ctx, key, configuration))
+		read()
 		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle) {
-			t.Fatal("ready without a CA in the webhook configuration")
+		if !roots.AppendCertsFromPEM(mutating.Webhooks[0].ClientConfig.CABundle) {
+			t.Fatal("ready without a CA in the mutating configuration")
+		}
+		if !bytes.Equal(mutating.Webhooks[0].ClientConfig.CABundle, validating.Webhooks[0].ClientConfig.CABundle) {
+			t.Fatal("the validating configuration has another CA than the mutating one")
 		}
 		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: roots, ServerName: "signalbox-webhook.signalbox-system.svc"})
 		s.must(err)

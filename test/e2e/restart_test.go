@@ -56,16 +56,16 @@ func TestDeadlineWebhookRestart(t *testing.T) {
 		}
 	})
 
-	if err := shared.Client.Create(s.ctx, s.trainJob("new")); err == nil {
+	if err := s.cluster.Client.Create(s.ctx, s.trainJob("new")); err == nil {
 		t.Error("created without the webhook")
 	}
 	resume := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"suspend":false}}`))
-	if err := shared.Client.Patch(s.ctx, s.trainJob("waiting"), resume); err == nil {
+	if err := s.cluster.Client.Patch(s.ctx, s.trainJob("waiting"), resume); err == nil {
 		t.Error("resumed without the webhook")
 	}
 	s.patch("active", `{"metadata":{"labels":{"a":"b"}}}`)
-	s.must(shared.Client.Status().Patch(s.ctx, s.trainJob("active"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{}}`))))
-	s.must(shared.Client.Delete(s.ctx, s.trainJob("active")))
+	s.must(s.cluster.Client.Status().Patch(s.ctx, s.trainJob("active"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{}}`))))
+	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("active")))
 	s.gone("active")
 
 	s.must(shared.Webhook.Start(s.ctx))
@@ -77,20 +77,4 @@ func TestDeadlineWebhookRestart(t *testing.T) {
 	if _, found := s.create("new", suspended()).Annotations[v1alpha1.AnnotationResumedAt]; found {
 		t.Error("created suspended with a stamp")
 	}
-}
-
-// A writer with an old copy of the status can erase Failed; it is set again, and what
-// Trainer started meanwhile goes away.
-func TestDeadlineErasedByAStaleWriter(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	end := s.stamp(s.create("job", deadlineAnnotation(5))).Add(5 * time.Second)
-	s.failsAt("job", end)
-	failed, _ := s.becomes("job", trainer.ConditionFailed, "True/DeadlineExceeded")
-	s.must(shared.Client.Status().Patch(s.ctx, s.trainJob("job"), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"conditions":null}}`))))
-	s.eventually("Failed, set again", func() (bool, string) {
-		job := s.get("job")
-		return job.DeadlineExceeded() && job.ResourceVersion != failed.ResourceVersion, condition(job, trainer.ConditionFailed)
-	})
-	s.gone("job")
 }

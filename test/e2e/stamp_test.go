@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -68,38 +67,14 @@ func TestDeadlineDryRun(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	job := s.trainJob("job", deadlineAnnotation(3600))
-	s.must(shared.Client.Create(s.ctx, job, client.DryRunAll))
+	s.must(s.cluster.Client.Create(s.ctx, job, client.DryRunAll))
 	s.stamp(s.view(job))
-	if err := shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), s.trainJob("job")); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), s.trainJob("job")); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Fatalf("after a dry run: %v", err)
 	}
 	s.create("job", suspended(), deadlineAnnotation(3600))
 	s.stamp(s.patch("job", `{"spec":{"suspend":false}}`, client.DryRunAll))
 	if stored := s.get("job"); stored.Active() || stored.Annotations[v1alpha1.AnnotationResumedAt] != "" {
 		t.Errorf("a dry run stored suspend %v, annotations %v", stored.Spec.Suspend, stored.Annotations)
-	}
-}
-
-// The API server calls the webhook only where an annotation of it can be at stake.
-func TestDeadlineWebhookIsCalledOnlyWhenNeeded(t *testing.T) {
-	s := newScene(t)
-	before := s.webhookCalls()
-	s.create("job", suspended(), deadlineAnnotation(3600), set([]any{"example.com/keep"}, "metadata", "finalizers"))
-	s.becomes("job", trainer.ConditionSuspended, "True/Suspended")
-	if got := s.webhookCalls() - before; got != 1 {
-		t.Errorf("%v calls for a creation and Trainer's first look, want 1", got)
-	}
-	before = s.webhookCalls()
-	s.patch("job", `{"metadata":{"labels":{"a":"b"},"annotations":{"team":"x"}}}`)
-	status := s.trainJob("job")
-	s.must(shared.Client.Status().Patch(s.ctx, status, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobsStatus":[]}}`))))
-	s.must(shared.Client.Delete(s.ctx, s.trainJob("job")))
-	s.patch("job", `{"metadata":{"finalizers":null}}`)
-	s.eventually("the end of the TrainJob", func() (bool, string) {
-		err := shared.Client.Get(s.ctx, client.ObjectKeyFromObject(status), s.trainJob("job"))
-		return err != nil && client.IgnoreNotFound(err) == nil, "still there"
-	})
-	if got := s.webhookCalls() - before; got != 0 {
-		t.Errorf("%v calls for labels, status, deletion and a finalizer, want none", got)
 	}
 }
