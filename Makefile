@@ -20,6 +20,10 @@ CLUSTER_TESTS := ./test/cluster/... ./test/e2e/...
 UNCACHED := -count=1
 FUZZ_TIME ?= 30s
 
+CONTAINER_TOOL ?= docker
+IMAGE ?= ghcr.io/signalbox-dev/signalbox
+VERSION ?= 0.1.0
+
 .PHONY: help
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +31,13 @@ help: ## List the targets.
 .PHONY: build
 build: ## Build the commands into .bin.
 	$(GO) build -o .bin/ ./cmd/...
+
+.PHONY: images
+images: ## Build the images IMAGE-webhook and IMAGE-reconciler, tagged VERSION, with CONTAINER_TOOL.
+	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '-s -w' -o .bin/images/ ./cmd/webhook ./cmd/reconciler
+	for command in webhook reconciler; do \
+		$(CONTAINER_TOOL) build -f Dockerfile --build-arg COMMAND=$$command -t $(IMAGE)-$$command:$(VERSION) .bin/images; \
+	done
 
 .PHONY: demo
 demo: ## Play the life of a TrainJob with a deadline on a real control plane.
