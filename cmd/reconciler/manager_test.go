@@ -11,14 +11,15 @@ func TestParse(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":          {},
-		"everything":       {args: []string{"--leader-elect=false", "--workers=1", "--kube-api-qps=0.5", "--kube-api-burst=1", "--log-level=debug", "--log-format=text"}},
-		"a later one wins": {args: []string{"--workers=0", "--workers=2"}},
-		"no workers":       {args: []string{"--workers=0"}, want: "--workers must be at least 1, not 0"},
-		"no requests":      {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps must be more than 0, not 0"},
-		"no burst":         {args: []string{"--kube-api-burst=0"}, want: "--kube-api-burst must be at least 1, not 0"},
-		"unknown format":   {args: []string{"--log-format=xml"}, want: `--log-format must be json or text, not "xml"`},
-		"an argument":      {args: []string{"now"}, want: `unexpected argument "now"`},
+		"nothing":            {},
+		"everything":         {args: []string{"--leader-elect=false", "--workers=1", "--kube-api-qps=0.5", "--kube-api-burst=1", "--log-level=debug", "--log-format=text", "--warn-before=0"}},
+		"a later one wins":   {args: []string{"--workers=0", "--workers=2"}},
+		"no workers":         {args: []string{"--workers=0"}, want: "--workers must be at least 1, not 0"},
+		"no requests":        {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps must be more than 0, not 0"},
+		"no burst":           {args: []string{"--kube-api-burst=0"}, want: "--kube-api-burst must be at least 1, not 0"},
+		"a negative warning": {args: []string{"--warn-before=-1s"}, want: "--warn-before must not be negative, as -1s is"},
+		"unknown format":     {args: []string{"--log-format=xml"}, want: `--log-format must be json or text, not "xml"`},
+		"an argument":        {args: []string{"now"}, want: `unexpected argument "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(tc.args)

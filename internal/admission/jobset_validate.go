@@ -45,12 +45,13 @@ type jobSet struct {
 // Handle answers one admission request: 403 with the reason, 400 for what it cannot decode,
 // 500 when the TrainJob cannot be read.
 func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	raw := req.Object.Raw
-	if req.Operation == admissionv1.Delete {
-		if v.TrainerUser == "" || req.UserInfo.Username != v.TrainerUser {
-			return admission.Allowed("")
-		}
-		raw = req.OldObject.Raw
+	if req.Operation == admissionv1.Delete && (v.TrainerUser == "" || req.UserInfo.Username != v.TrainerUser) {
+		return admission.Allowed("")
+	}
+	// What is stored tells whose it is: an update could drop its owner with the same stroke.
+	raw := req.OldObject.Raw
+	if req.Operation == admissionv1.Create {
+		raw = req.Object.Raw
 	}
 	var object jobSet
 	if err := json.Unmarshal(raw, &object); err != nil {

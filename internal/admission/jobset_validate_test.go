@@ -30,8 +30,12 @@ const (
 func jobSetRequest(operation admissionv1.Operation, user, jobSet string) admission.Request {
 	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Namespace: "ns"}}
 	req.UserInfo.Username = user
-	if operation != admissionv1.Delete {
+	switch operation {
+	case admissionv1.Create:
 		req.Object = runtime.RawExtension{Raw: []byte(jobSet)}
+	case admissionv1.Update:
+		// However the update changes the owner, the stored one counts.
+		req.Object = runtime.RawExtension{Raw: []byte(notOwned)}
 	}
 	if operation != admissionv1.Create {
 		req.OldObject = runtime.RawExtension{Raw: []byte(jobSet)}

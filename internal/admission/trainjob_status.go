@@ -24,7 +24,7 @@ const TrainJobStatusPath = "/mutate-trainjob-status"
 // early.
 //
 // It fails open: a blocked status write would hide the state of every job, and the
-// reconciler sets again what was lost. The webhook configuration calls it only for writes
+// reconciler sets an end by a deadline again when it is lost. The webhook configuration calls it only for writes
 // that drop or alter a terminal condition or add one by a deadline.
 type TrainJobStatusMutator struct {
 	Clock clock.PassiveClock

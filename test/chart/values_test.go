@@ -33,6 +33,38 @@ func TestRefusedValues(t *testing.T) {
 			values: []string{"webhook.replicas=0"},
 			want:   "at '/webhook/replicas': minimum: got 0, want 1",
 		},
+		"an account that is a user name": {
+			values: []string{"trainer.serviceAccount=system:serviceaccount:team-a:trainer"},
+			want:   "at '/trainer/serviceAccount'",
+		},
+		"an account without a namespace": {
+			values: []string{"trainer.serviceAccount=trainer"},
+			want:   "at '/trainer/serviceAccount'",
+		},
+		"an account that ends the expression it stands in": {
+			values: []string{"trainer.serviceAccount=team-a/a'||'b"},
+			want:   "at '/trainer/serviceAccount'",
+		},
+		"a switch that is neither on nor off": {
+			values: []string{"trainer.correctEarlyDeadlines=never"},
+			want:   "at '/trainer/correctEarlyDeadlines': got string, want boolean",
+		},
+		"an unknown policy for the status": {
+			values: []string{"webhook.statusFailurePolicy=Warn"},
+			want:   "at '/webhook/statusFailurePolicy'",
+		},
+		"a status that needs the webhook where a JobSet does not": {
+			values: []string{"webhook.failurePolicy=Ignore", "webhook.statusFailurePolicy=Fail"},
+			want:   "webhook.statusFailurePolicy is Fail, but webhook.failurePolicy is Ignore",
+		},
+		"a warning after the deadline": {
+			values: []string{"reconciler.warnBefore=-1m"},
+			want:   "at '/reconciler/warnBefore'",
+		},
+		"a warning at a number without a unit": {
+			values: []string{"reconciler.warnBefore=600"},
+			want:   "at '/reconciler/warnBefore': got number, want string",
+		},
 		"metrics on the port of the probes": {
 			values: []string{"metrics.port=8081"},
 			want:   "at '/metrics/port'",

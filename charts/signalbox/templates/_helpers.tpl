@@ -27,6 +27,7 @@ automountServiceAccountToken: true
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 securityContext:
   runAsNonRoot: true
+  runAsUser: 65532
   seccompProfile:
     type: RuntimeDefault
 {{- with .root.Values.imagePullSecrets }}
@@ -162,7 +163,7 @@ Trainer is released; empty when its early enforcement is not to be corrected. Ta
 {{- if not $account }}
 {{- range (lookup "apps/v1" "Deployment" "" "").items }}
 {{- $labels := .metadata.labels | default dict }}
-{{- if and (eq (get $labels "app.kubernetes.io/part-of") "kubeflow") (eq (get $labels "app.kubernetes.io/component") "manager") (hasSuffix "-controller-manager" .metadata.name) (contains "trainer" .metadata.name) }}
+{{- if and (eq (get $labels "app.kubernetes.io/part-of") "kubeflow") (eq (get $labels "app.kubernetes.io/component") "manager") (hasSuffix "-controller-manager" .metadata.name) (contains "trainer" (printf "%s %s" .metadata.name (get $labels "app.kubernetes.io/name"))) }}
 {{- $account = printf "%s/%s" .metadata.namespace (.spec.template.spec.serviceAccountName | default "default") }}
 {{- end }}
 {{- end }}

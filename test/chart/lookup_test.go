@@ -1,0 +1,147 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// TestTrainerUserFromTheCluster lets Helm look at a cluster: an API server that knows the
+// kinds of the chart and holds nothing but Deployments.
+func TestTrainerUserFromTheCluster(t *testing.T) {
+	byChart := map[string]string{
+		"app.kubernetes.io/name": "kubeflow-trainer", "app.kubernetes.io/part-of": "kubeflow", "app.kubernetes.io/component": "manager",
+	}
+	byKustomize := map[string]string{
+		"app.kubernetes.io/name": "trainer", "app.kubernetes.io/part-of": "kubeflow", "app.kubernetes.io/component": "manager",
+	}
+	notebooks := map[string]string{
+		"app.kubernetes.io/name": "notebooks", "app.kubernetes.io/part-of": "kubeflow", "app.kubernetes.io/component": "manager",
+	}
+	others := []appsv1.Deployment{
+		deployment("web", "unlabelled", nil, "web"),
+		deployment("kubeflow", "notebook-controller-manager", notebooks, "notebooks"),
+		deployment("kubeflow", "kubeflow-trainer-ui", byKustomize, "ui"),
+		deployment("team", "trainer-controller-manager", map[string]string{"app": "mine"}, "mine"),
+	}
+	for name, tc := range map[string]struct {
+		trainer []appsv1.Deployment
+		values  []string
+		want    string
+	}{
+		"no Trainer": {want: trainerUser},
+		"Trainer by its manifests": {
+			trainer: []appsv1.Deployment{deployment("ml", "kubeflow-trainer-controller-manager", byKustomize, "kubeflow-trainer-controller-manager")},
+			want:    "system:serviceaccount:ml:kubeflow-trainer-controller-manager",
+		},
+		"Trainer by its chart, under a name of one's own": {
+			trainer: []appsv1.Deployment{deployment("ml", "tr-controller-manager", byChart, "tr")},
+			want:    "system:serviceaccount:ml:tr",
+		},
+		"Trainer without a service account of its own": {
+			trainer: []appsv1.Deployment{deployment("ml", "kubeflow-trainer-controller-manager", byKustomize, "")},
+			want:    "system:serviceaccount:ml:default",
+		},
+		"the values say another": {
+			trainer: []appsv1.Deployment{deployment("ml", "kubeflow-trainer-controller-manager", byKustomize, "")},
+			values:  []string{"trainer.serviceAccount=given/account"},
+			want:    "system:serviceaccount:given:account",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", cluster(t, append(tc.trainer, others...)))
+			args := []string{"template", "signalbox", chart, "--namespace", namespace, "--dry-run=server", "--disable-openapi-validation"}
+			for _, value := range tc.values {
+				args = append(args, "--set", value)
+			}
+			manifests, err := command(helm, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"--trainer-user=" + tc.want + "\n", "== '" + tc.want + "')"} {
+				if !strings.Contains(manifests, want) {
+					t.Errorf("the manifests have no %q", want)
+				}
+			}
+		})
+	}
+}
+
+func deployment(namespace, name string, labels map[string]string, account string) appsv1.Deployment {
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	d.Spec.Template.Spec.ServiceAccountName = account
+	return d
+}
+
+// cluster serves the Deployments and returns the path of a kubeconfig for it.
+func cluster(t *testing.T, deployments []appsv1.Deployment) string {
+	t.Helper()
+	list := appsv1.DeploymentList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeploymentList"}, Items: deployments,
+	}
+	answers := discovery(render(t))
+	answers["/version"] = version.Info{Major: "1", Minor: "33", GitVersion: "v1.33.0"}
+	answers["/apis/apps/v1/deployments"] = list
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, found := answers[r.URL.Path]
+		if !found {
+			// What the chart renders is not there yet.
+			w.WriteHeader(http.StatusNotFound)
+			answer = metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Errorf("answer %s: %v", r.URL.Path, err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := `{"apiVersion":"v1","kind":"Config","current-context":"c",
+"contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}]}`
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// discovery returns, by path, how an API server that knows the kinds of the objects tells so.
+func discovery(objects []runtime.Object) map[string]any {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, object := range objects {
+		kinds[object.GetObjectKind().GroupVersionKind()] = true
+	}
+	resources := map[schema.GroupVersion]*metav1.APIResourceList{}
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}}
+	answers := map[string]any{"/api": metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}}
+	for kind := range kinds {
+		gv := kind.GroupVersion()
+		if resources[gv] == nil {
+			resources[gv] = &metav1.APIResourceList{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: gv.String(),
+			}
+			answers[strings.Replace("/apis/"+gv.String(), "/apis/v1", "/api/v1", 1)] = resources[gv]
+			if gv.Group != "" {
+				served := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
+				groups.Groups = append(groups.Groups, metav1.APIGroup{
+					Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served,
+				})
+			}
+		}
+		resources[gv].APIResources = append(resources[gv].APIResources, metav1.APIResource{
+			Name: strings.ToLower(kind.Kind) + "s", Kind: kind.Kind, Verbs: metav1.Verbs{"get", "list"},
+			Namespaced: !strings.HasPrefix(kind.Kind, "Cluster") && !strings.HasSuffix(kind.Kind, "Configuration"),
+		})
+	}
+	answers["/apis"] = groups
+	return answers
+}
