@@ -14,7 +14,7 @@ MODULES := . test/controlplane tools/controller-gen tools/golangci-lint tools/he
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
 # Tests that start a control plane, one package after the other.
-CLUSTER_TESTS := ./test/cluster/... ./test/e2e/...
+CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test/chaos/...
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of.
 UNCACHED := -count=1
@@ -57,12 +57,16 @@ test: control-plane test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, and the fuzz targets on their seeds.
 	@$(if $(RACE),,echo "no C compiler or no cgo: the tests run without the race detector")
-	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(chart|cluster|e2e)(/|$$)')
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(chaos|chart|cluster|e2e|integration)(/|$$)')
 	$(GO) test $(RACE) $(UNCACHED) ./test/chart
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a real control plane.
 	$(GO) test $(RACE) $(UNCACHED) -p 1 -timeout 30m $(CLUSTER_TESTS)
+
+.PHONY: soak
+soak: ## Run the chaos test in full: 200 TrainJobs, parts killed at random for 15 minutes.
+	$(GO) test $(RACE) $(UNCACHED) -v -run TestDeadlineChaos -timeout 60m ./test/chaos -args -chaos.jobs=200 -chaos.duration=15m
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_TIME (30s).
@@ -82,6 +86,7 @@ lint: ## Run the linters.
 .PHONY: verify
 verify: lint ## Check that generated code and modules are as they should be, and lint.
 	@for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
+	@for module in test/trainers/*; do $(GO) -C $$module mod verify; done
 	@before=$$(mktemp); trap 'rm -f "$$before"' EXIT; \
 		find . -name 'zz_generated*' -exec sha256sum {} + > "$$before"; \
 		$(MAKE) --no-print-directory generate; \

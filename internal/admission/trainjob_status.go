@@ -2,7 +2,9 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/internal/deadline"
-	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
 // TrainJobStatusPath is where the mutating webhook of the status of TrainJobs is served.
@@ -46,19 +47,68 @@ func (m *TrainJobStatusMutator) Handle(ctx context.Context, req admission.Reques
 	}
 	log.FromContext(ctx).Info("corrected the status of a TrainJob", "user", req.UserInfo.Username,
 		"written", summary(written), "kept", summary(want))
-	return admission.Patched("", conditionsPatch(req.Object.Raw, want)...)
+	patch, err := conditionsPatch(req, want)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	return admission.Patched("", patch)
 }
 
-// conditionsPatch returns the JSON patch that sets the conditions of the object. A condition
-// has no fields but those of its type, so that nothing is lost.
-func conditionsPatch(raw []byte, conditions []metav1.Condition) []jsonpatch.Operation {
+// conditionsPatch returns the JSON patch that sets the conditions of the object to the wanted
+// ones, each as it stands in the object, or else in the stored one: with fields that these
+// sources do not know.
+func conditionsPatch(req admission.Request, want []metav1.Condition) (jsonpatch.Operation, error) {
+	written, err := rawConditions(req.Object.Raw)
+	if err != nil {
+		return jsonpatch.Operation{}, err
+	}
+	stored, err := rawConditions(req.OldObject.Raw)
+	if err != nil {
+		return jsonpatch.Operation{}, err
+	}
+	list := make([]any, 0, len(want))
+	for _, condition := range want {
+		for _, raw := range slices.Concat(written, stored) {
+			if equality.Semantic.DeepEqual(raw.Condition, condition) {
+				list = append(list, raw.fields)
+				break
+			}
+		}
+	}
 	var object struct {
 		Status map[string]any `json:"status"`
 	}
-	if err := json.Unmarshal(raw, &object); err != nil || object.Status == nil {
-		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/status", trainer.TrainJobStatus{Conditions: conditions})}
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil || object.Status == nil {
+		return jsonpatch.NewOperation("add", "/status", map[string]any{"conditions": list}), err
 	}
-	return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/status/conditions", conditions)}
+	return jsonpatch.NewOperation("add", "/status/conditions", list), nil
+}
+
+// rawCondition is a condition and all its fields.
+type rawCondition struct {
+	metav1.Condition
+	fields map[string]any
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *rawCondition) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &c.fields); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &c.Condition)
+}
+
+// rawConditions decodes the conditions of an object with all their fields.
+func rawConditions(raw []byte) ([]rawCondition, error) {
+	var object struct {
+		Status struct {
+			Conditions []rawCondition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decode the conditions of a TrainJob: %w", err)
+	}
+	return object.Status.Conditions, nil
 }
 
 // summary names conditions for the log.

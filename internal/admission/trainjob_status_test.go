@@ -14,8 +14,9 @@ const trainerUser = "system:serviceaccount:kubeflow-system:kubeflow-trainer-cont
 
 func TestTrainJobStatusMutator(t *testing.T) {
 	const (
-		failed   = `{"type":"Failed","status":"True","reason":"Crashed","message":"m","lastTransitionTime":"2026-03-01T11:00:00Z","observedGeneration":3}`
+		failed   = `{"type":"Failed","status":"True","reason":"Crashed","message":"m","lastTransitionTime":"2026-03-01T11:00:00Z","observedGeneration":3,"severity":"high"}`
 		exceeded = `{"type":"Failed","status":"True","reason":"DeadlineExceeded","message":"m","lastTransitionTime":"2026-03-01T12:00:00Z"}`
+		other    = `{"type":"Other","status":"True","reason":"R","message":"","lastTransitionTime":"2026-03-01T11:00:00Z","severity":"low"}`
 		// Active since an hour with two hours to go; now is 12:00.
 		running = `"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"2026-03-01T11:00:00Z"}},"spec":{"activeDeadlineSeconds":10800}`
 		// What a forger sends along: long due.
@@ -32,6 +33,12 @@ func TestTrainJobStatusMutator(t *testing.T) {
 			before: `{` + running + `,"status":{"conditions":[` + failed + `],"jobsStatus":[]}}`,
 			after:  `{` + running + `,"status":{"jobsStatus":[{"name":"node"}]}}`,
 			want:   `[{"op":"add","path":"/status/conditions","value":[` + failed + `]}]`,
+		},
+		"what else stands there stays whole": {
+			user:   trainerUser,
+			before: `{` + running + `,"status":{"conditions":[` + failed + `]}}`,
+			after:  `{` + running + `,"status":{"conditions":[` + other + `]}}`,
+			want:   `[{"op":"add","path":"/status/conditions","value":[` + other + `,` + failed + `]}]`,
 		},
 		"a user clears the status": {
 			user:   "jane",

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -163,9 +165,14 @@ func (r *Reconciler) finished(ctx context.Context, job *trainer.TrainJob) (bool,
 // readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it with
 // the text that it returns.
 func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, string, error) {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
+	if err := r.Live.Get(ctx, key, stored); err != nil {
+		return nil, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
+	}
 	job := &trainer.TrainJob{}
-	if err := r.Live.Get(ctx, key, job); err != nil {
-		return job, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, job); err != nil {
+		return nil, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
 	}
 	decision := Evaluate(job, now)
 	if decision.State != Expired {
@@ -175,24 +182,33 @@ func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, 
 		return job, Decision{RequeueAfter: lookForTrainer}, "", err
 	}
 	text := exceeded(decision, r.neverReady(ctx, job))
-	return job, decision, text, r.fail(ctx, job, text, now)
+	return job, decision, text, r.fail(ctx, stored, job, text, now)
 }
 
 // fail sets Failed on the TrainJob, which is as read live, in one status patch that goes
 // through only if nobody wrote the TrainJob since: one that completed meanwhile stays
-// Complete.
-func (r *Reconciler) fail(ctx context.Context, job *trainer.TrainJob, text string, now time.Time) error {
-	conditions := append([]metav1.Condition(nil), job.Status.Conditions...)
-	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type:               trainer.ConditionFailed,
-		Status:             metav1.ConditionTrue,
-		Reason:             trainer.ReasonDeadlineExceeded,
-		Message:            text,
-		LastTransitionTime: metav1.NewTime(now),
+// Complete. The other conditions are patched as they are stored, with fields that the view
+// may not know.
+func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured, job *trainer.TrainJob, text string, now time.Time) error {
+	failed := map[string]any{
+		"type":               trainer.ConditionFailed,
+		"status":             string(metav1.ConditionTrue),
+		"reason":             trainer.ReasonDeadlineExceeded,
+		"message":            text,
+		"lastTransitionTime": now.UTC().Format(time.RFC3339),
+	}
+	conditions, _, err := unstructured.NestedSlice(stored.Object, "status", "conditions")
+	if err != nil {
+		return fmt.Errorf("read the conditions: %w", err)
+	}
+	// One that is not True may be there.
+	conditions = slices.DeleteFunc(conditions, func(condition any) bool {
+		fields, ok := condition.(map[string]any)
+		return ok && fields["type"] == trainer.ConditionFailed
 	})
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": job.ResourceVersion},
-		"status":   map[string]any{"conditions": conditions},
+		"status":   map[string]any{"conditions": append(conditions, failed)},
 	})
 	if err != nil {
 		return fmt.Errorf("encode status patch: %w", err)

@@ -33,6 +33,10 @@ type Options struct {
 	// Signalbox adds the webhook and the reconciler, built from this source and
 	// installed by the chart.
 	Signalbox bool
+	// KindsOnly leaves out the programs and the webhooks of JobSet and Trainer, and with
+	// them the scheduler and the nodes. Their kinds, service accounts and rights are there:
+	// a test plays what it needs of them, and may change the kinds. Not with Kueue.
+	KindsOnly bool
 	// HelmValues are --set arguments for the chart, such as "webhook.replicas=3".
 	HelmValues []string
 	// Nodes is the number of fake nodes, 2 if it is 0. Each has 64 CPUs, 512 GiB of
@@ -104,6 +108,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if c.options.Nodes == 0 {
 		c.options.Nodes = 2
 	}
+	if c.options.Kueue && c.options.KindsOnly {
+		return nil, errors.New("the options Kueue and KindsOnly exclude each other")
+	}
 	err := c.build(ctx)
 	if err == nil {
 		err = c.start(ctx)
@@ -124,7 +131,10 @@ func (c *Cluster) build(ctx context.Context) (err error) {
 	names := []string{binaries.Etcd, binaries.APIServer}
 	modules := []string{binaries.JobSetModule, binaries.TrainerModule, binaries.KwokModule}
 	if !c.options.bare {
-		names = append(names, binaries.ControllerManager, binaries.Scheduler, binaries.Kubectl, binaries.JobSet, binaries.Trainer, binaries.Kwok)
+		names = append(names, binaries.ControllerManager, binaries.Kubectl)
+	}
+	if !c.options.bare && !c.options.KindsOnly {
+		names = append(names, binaries.Scheduler, binaries.JobSet, binaries.Trainer, binaries.Kwok)
 	}
 	if c.options.Kueue {
 		names = append(names, binaries.Kueue)

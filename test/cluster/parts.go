@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,6 +49,9 @@ func (c *Cluster) render(ctx context.Context) (*manifests, error) {
 		return nil, err
 	}
 	c.log.step("manifests rendered")
+	if c.options.KindsOnly {
+		m.neighbours = slices.DeleteFunc(m.neighbours, isWebhookConfiguration)
+	}
 	c.fillKueueSecret(m.neighbours)
 	var err error
 	m.urls, err = c.pointWebhooks(m.all(), m.ports)
@@ -63,8 +67,10 @@ func (c *Cluster) startRest(ctx context.Context, m *manifests) error {
 	if err := c.bindControllerManager(ctx); err != nil {
 		return err
 	}
-	if err := c.createNodes(ctx); err != nil {
-		return err
+	if !c.options.KindsOnly {
+		if err := c.createNodes(ctx); err != nil {
+			return err
+		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range c.parts {
@@ -82,8 +88,25 @@ func (c *Cluster) startRest(ctx context.Context, m *manifests) error {
 	return group.Wait()
 }
 
-func (c *Cluster) newRest(m *manifests) (err error) {
+func (c *Cluster) newRest(m *manifests) error {
 	c.ControllerManager = c.newControllerManager()
+	if !c.options.KindsOnly {
+		if err := c.newNeighbours(m); err != nil {
+			return err
+		}
+	}
+	if !c.options.Signalbox {
+		return nil
+	}
+	var err error
+	if c.Webhook, err = c.newWebhook(m.chart, m.ports[signalboxNamespace], m.urls[signalboxNamespace]); err != nil {
+		return err
+	}
+	c.Reconciler, err = c.newReconciler(m.chart)
+	return err
+}
+
+func (c *Cluster) newNeighbours(m *manifests) (err error) {
 	c.Scheduler = c.newScheduler()
 	if c.Kwok, err = c.newKwok(); err != nil {
 		return err
@@ -95,15 +118,7 @@ func (c *Cluster) newRest(m *manifests) (err error) {
 		return err
 	}
 	if c.options.Kueue {
-		if c.Kueue, err = c.newKueue(m.ports[kueueNamespace], m.urls[kueueNamespace]); err != nil {
-			return err
-		}
-	}
-	if c.options.Signalbox {
-		if c.Webhook, err = c.newWebhook(m.chart, m.ports[signalboxNamespace], m.urls[signalboxNamespace]); err != nil {
-			return err
-		}
-		c.Reconciler, err = c.newReconciler(m.chart)
+		c.Kueue, err = c.newKueue(m.ports[kueueNamespace], m.urls[kueueNamespace])
 	}
 	return err
 }
@@ -118,10 +133,13 @@ func (c *Cluster) writeConfig(name string, content object) (string, error) {
 // all that are installed, so none can be proven before all are up.
 func (c *Cluster) prove(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.waitNodes(groupCtx) })
-	group.Go(func() error { return c.proveJobSet(groupCtx) })
+	var proofs []func(context.Context) error
+	if !c.options.KindsOnly {
+		group.Go(func() error { return c.waitNodes(groupCtx) })
+		group.Go(func() error { return c.proveJobSet(groupCtx) })
+		proofs = append(proofs, c.proveTrainer)
+	}
 	group.Go(func() error {
-		proofs := []func(context.Context) error{c.proveTrainer}
 		if c.Kueue != nil {
 			proofs = append(proofs, c.proveKueue)
 		}

@@ -38,10 +38,10 @@ func (c *Cluster) pointWebhooks(objects []*unstructured.Unstructured, ports map[
 	}
 	for _, o := range objects {
 		var err error
-		switch o.GetKind() {
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		switch {
+		case isWebhookConfiguration(o):
 			err = pointAdmission(o, point)
-		case "CustomResourceDefinition":
+		case o.GetKind() == "CustomResourceDefinition":
 			if config, ok, _ := nestedMap(o.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
 				// With a single version there is nothing to convert, and JobSet, which
 				// declares this webhook all the same, does not serve it.
@@ -54,6 +54,10 @@ func (c *Cluster) pointWebhooks(objects []*unstructured.Unstructured, ports map[
 		}
 	}
 	return urls, nil
+}
+
+func isWebhookConfiguration(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "MutatingWebhookConfiguration" || o.GetKind() == "ValidatingWebhookConfiguration"
 }
 
 func pointAdmission(o *unstructured.Unstructured, point func(config object, called bool) error) error {

@@ -66,7 +66,20 @@ func run(cmd *exec.Cmd, what, hint string, log io.Writer) error {
 // ModuleDirs returns the folder of each module (paths as in the go.mod of
 // test/controlplane) in Go's module cache, and downloads what is not there yet.
 func ModuleDirs(ctx context.Context, root string, log io.Writer, modules ...string) (map[string]string, error) {
-	cmd := goCommand(ctx, controlPlaneDir(root), append([]string{"mod", "download", "-json"}, modules...)...)
+	return download(ctx, controlPlaneDir(root), log, modules...)
+}
+
+// TrainerDir returns the folder of the release of Trainer that the go.mod in
+// test/trainers/MINOR pins, in Go's module cache, and downloads it if it is not there yet.
+func TrainerDir(ctx context.Context, root string, log io.Writer, minor string) (string, error) {
+	dirs, err := download(ctx, filepath.Join(root, "test", "trainers", minor), log, TrainerModule)
+	return dirs[TrainerModule], err
+}
+
+// download returns the folder of each module as the go.mod in dir pins it. The go command
+// checks what it gets against the go.sum there; nothing that the modules require is needed.
+func download(ctx context.Context, dir string, log io.Writer, modules ...string) (map[string]string, error) {
+	cmd := goCommand(ctx, dir, append([]string{"mod", "download", "-json"}, modules...)...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := run(cmd, "downloading the manifests of the neighbours", "", log); err != nil {

@@ -1,0 +1,102 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// testDetection checks that the reconciler sees which Trainer there is: while it runs, where
+// it says so once if anything is new, and at its start. before is what the Trainer knew that
+// was there before, from the length that the log had then.
+func testDetection(s *scene, before trainer.Capabilities, from int) {
+	var want []trainer.Capabilities
+	if s.release.knows != before {
+		want = append(want, s.release.knows)
+	}
+	s.detects(s.release.knows)
+	s.must(shared.Reconciler.Stop(s.ctx))
+	s.must(shared.Reconciler.Start(s.ctx))
+	s.detects(s.release.knows)
+	s.said(from, append(want, s.release.knows)...)
+}
+
+// detects waits until the metric says what Trainer knows.
+func (s *scene) detects(want trainer.Capabilities) {
+	s.Helper()
+	series := map[string]float64{"active_deadline_seconds": 0, "runtime_snapshot": 0}
+	if want.ActiveDeadline {
+		series["active_deadline_seconds"] = 1
+	}
+	if want.RuntimeSnapshot {
+		series["runtime_snapshot"] = 1
+	}
+	s.eventually("the metric of what Trainer knows", func() (bool, string) {
+		got, err := capabilities()
+		if err != nil {
+			return false, err.Error()
+		}
+		return fmt.Sprint(got) == fmt.Sprint(series), fmt.Sprintf("%v, want %v", got, series)
+	})
+}
+
+// capabilities reads the metric: what each series says.
+func capabilities() (map[string]float64, error) {
+	response, err := http.Get(shared.Reconciler.MetricsURL)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]float64{}
+	for _, metric := range families["signalbox_trainer_capability"].GetMetric() {
+		found[metric.Label[0].GetValue()] = metric.GetGauge().GetValue()
+	}
+	return found, nil
+}
+
+// logged is the length of the reconciler's log.
+func (s *scene) logged() int {
+	s.Helper()
+	log, err := os.ReadFile(shared.Reconciler.LogPath)
+	s.must(err)
+	return len(log)
+}
+
+// said waits until the reconciler's log says, from the given place on, just this about
+// Trainer, in this order.
+func (s *scene) said(from int, want ...trainer.Capabilities) {
+	s.Helper()
+	s.eventually("lines about Trainer in the log", func() (bool, string) {
+		log, err := os.ReadFile(shared.Reconciler.LogPath)
+		s.must(err)
+		var got []trainer.Capabilities
+		for line := range bytes.Lines(log[from:]) {
+			var entry struct {
+				Message         string `json:"msg"`
+				ActiveDeadline  *bool  `json:"activeDeadlineSeconds"`
+				RuntimeSnapshot *bool  `json:"runtimeSnapshot"`
+			}
+			if json.Unmarshal(line, &entry) != nil || entry.Message != "what the installed Trainer knows" {
+				continue
+			}
+			if entry.ActiveDeadline == nil || entry.RuntimeSnapshot == nil {
+				s.Fatalf("a line leaves something open: %s", line)
+			}
+			got = append(got, trainer.Capabilities{ActiveDeadline: *entry.ActiveDeadline, RuntimeSnapshot: *entry.RuntimeSnapshot})
+		}
+		return slices.Equal(got, want), fmt.Sprintf("%+v, want %+v", got, want)
+	})
+}

@@ -1,0 +1,7 @@
+// This module pins a release of Trainer, whose CRDs the integration tests install. Nothing
+// imports it: `go mod tidy` would drop the requirement.
+module github.com/signalbox-dev/signalbox/test/trainers/2.3
+
+go 1.26.0
+
+require github.com/kubeflow/trainer/v2 v2.3.0
