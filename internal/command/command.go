@@ -27,6 +27,9 @@ const DefaultNamespace = "signalbox-system"
 // It fits into the 30 s that a pod has.
 const StopTimeout = 20 * time.Second
 
+// RequestTimeout is how long one pass of a reconciler may take, with all its requests.
+const RequestTimeout = 30 * time.Second
+
 // Main runs a command until it ends or the process is told to stop, and exits with 1 when it
 // fails. run gets the arguments without the command's name and returns flag.ErrHelp when it
 // has only answered a question.

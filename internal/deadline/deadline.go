@@ -26,10 +26,15 @@ const (
 // clocks or by a conflict at the last moment, is zero or negative: never a tight loop.
 const MinRequeue = time.Second
 
-// Tolerance is how much earlier than Evaluate finds it another's enforcement of a deadline
-// may come and still count as in time: stock Trainer computes in whole seconds, and the
-// clocks of two nodes differ.
-const Tolerance = 30 * time.Second
+// How much earlier than Evaluate finds it another's enforcement of a deadline may come and
+// still count as in time.
+const (
+	// Tolerance is for clocks that differ between two nodes.
+	Tolerance = 30 * time.Second
+	// wholeSecond is for Trainer's counting in whole seconds. It is all that is allowed where
+	// what is stored says that Trainer counts from another start: it missed a suspension.
+	wholeSecond = time.Second
+)
 
 // maxAhead is how far ahead of now a stamp may lie: clocks differ, but not by more. One that
 // lies further ahead came with a manifest while no webhook looked, and would put the end off
@@ -99,16 +104,31 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 	return decision
 }
 
-// Early tells whether it would be wrong to end the TrainJob by its deadline at the instant
-// now: it is suspended, or more than Tolerance of its time is left. A finished TrainJob, one
-// without a deadline, and one of which it is not known since when it is active are not for
-// this rule to judge.
+// Early tells whether it would be wrong of Trainer to end the TrainJob by its deadline at the
+// instant now: it is suspended, or more of its time is left than the tolerance. A finished
+// TrainJob, one without a deadline, and one of which it is not known since when it is active
+// are not for this rule to judge.
 func Early(job *trainer.TrainJob, now time.Time) bool {
 	if job.Terminal() || !job.ManagedByTrainer() {
 		return false
 	}
 	decision := Evaluate(job, now)
-	return !job.Active() || decision.State == Waiting && decision.RequeueAfter > Tolerance
+	tolerance := Tolerance
+	// The generation counts the changes of the spec: without any there was no suspension, and
+	// another start is the difference of clocks alone.
+	if job.Generation > 1 && decision.Start.Sub(trainerStart(job)) > wholeSecond {
+		tolerance = wholeSecond
+	}
+	return !job.Active() || decision.State == Waiting && decision.RequeueAfter > tolerance
+}
+
+// trainerStart is when the TrainJob became active by Trainer's own reckoning.
+func trainerStart(job *trainer.TrainJob) time.Time {
+	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
+	if suspended != nil && suspended.Status == metav1.ConditionFalse {
+		return suspended.LastTransitionTime.Time
+	}
+	return job.CreationTimestamp.Time
 }
 
 // WarnAt returns when the end of a waiting TrainJob should be announced: most before its

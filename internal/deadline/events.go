@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -42,6 +44,18 @@ func (r *Reconciler) tell(ctx context.Context, job *trainer.TrainJob, decision D
 	err := r.Client.Create(ctx, event, client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		log.FromContext(ctx).Error(err, "could not write an event", "reason", reason, "message", text)
+	}
+}
+
+// tellOf writes the event of an expiry, with the text of the condition, unless it was somebody
+// else who found the TrainJob expired.
+func (r *Reconciler) tellOf(ctx context.Context, job *trainer.TrainJob, now time.Time) {
+	text := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionFailed).Message
+	running := job.DeepCopy()
+	meta.RemoveStatusCondition(&running.Status.Conditions, trainer.ConditionFailed)
+	decision := Evaluate(running, now)
+	if decision.State == Expired && strings.HasPrefix(text, exceeded(decision, false)) {
+		r.tell(ctx, job, decision, trainer.ReasonDeadlineExceeded, text, now)
 	}
 }
 

@@ -90,7 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	now := r.Clock.Now()
 	decision := Evaluate(job, now)
-	if decision.State == Expired {
+	expired := decision.State == Expired
+	if expired {
 		var err error
 		job, decision, err = r.expire(ctx, req.NamespacedName, now)
 		if err != nil {
@@ -98,9 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	if job.DeadlineExceeded() && job.ManagedByTrainer() {
-		if err := r.deleteJobSet(ctx, job); err != nil {
-			return reconcile.Result{}, err
-		}
+		return reconcile.Result{}, r.finish(ctx, job, expired, now)
 	}
 	if warnAt := decision.WarnAt(r.WarnBefore); !warnAt.IsZero() {
 		if rest := warnAt.Sub(now); rest > 0 {
@@ -122,12 +121,11 @@ const conflictTries = 5
 func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
 	var job *trainer.TrainJob
 	var decision Decision
-	var text string
 	var err error
 	// client-go's retry.RetryOnConflict is no help here: it returns nil when the request
 	// timed out.
 	for range conflictTries {
-		job, decision, text, err = r.readAndFail(ctx, key, now)
+		job, decision, err = r.readAndFail(ctx, key, now)
 		if !apierrors.IsConflict(err) {
 			break
 		}
@@ -140,7 +138,6 @@ func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now t
 		return job, decision, err
 	}
 	r.Metrics.expired(decision, r.Clock.Now())
-	r.tell(ctx, job, decision, trainer.ReasonDeadlineExceeded, text, now)
 	log.FromContext(ctx).Info("deadline exceeded",
 		"activeSince", decision.Start, "limit", decision.Limit.String(), "source", decision.Source)
 	return job, Decision{}, nil
@@ -162,27 +159,26 @@ func (r *Reconciler) finished(ctx context.Context, job *trainer.TrainJob) (bool,
 	return err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.Finished(), nil
 }
 
-// readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it with
-// the text that it returns.
-func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, string, error) {
+// readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it.
+func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, now time.Time) (*trainer.TrainJob, Decision, error) {
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
 	if err := r.Live.Get(ctx, key, stored); err != nil {
-		return nil, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
+		return nil, Decision{}, fmt.Errorf("read TrainJob: %w", err)
 	}
 	job := &trainer.TrainJob{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, job); err != nil {
-		return nil, Decision{}, "", fmt.Errorf("read TrainJob: %w", err)
+		return nil, Decision{}, fmt.Errorf("read TrainJob: %w", err)
 	}
 	decision := Evaluate(job, now)
 	if decision.State != Expired {
-		return job, decision, "", nil
+		return job, decision, nil
 	}
 	if finished, err := r.finished(ctx, job); err != nil || finished {
-		return job, Decision{RequeueAfter: lookForTrainer}, "", err
+		return job, Decision{RequeueAfter: lookForTrainer}, err
 	}
 	text := exceeded(decision, r.neverReady(ctx, job))
-	return job, decision, text, r.fail(ctx, stored, job, text, now)
+	return job, decision, r.fail(ctx, stored, job, text, now)
 }
 
 // fail sets Failed on the TrainJob, which is as read live, in one status patch that goes
@@ -220,28 +216,33 @@ func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured
 	return nil
 }
 
-// deleteJobSet deletes the JobSet of an expired TrainJob, if it is still there, in the
-// background: the TrainJob is finished now, its pods go as fast as garbage collection can.
-// The cache is enough to find it: a JobSet that the cache does not have yet brings its own
-// event when it arrives.
-func (r *Reconciler) deleteJobSet(ctx context.Context, job *trainer.TrainJob) error {
+// finish ends what is left of a TrainJob that has failed by its deadline: it writes the event
+// of that, if it is news, and deletes the JobSet, if it is still there, in the background: the
+// TrainJob is finished now, its pods go as fast as garbage collection can. The cache is enough
+// to find the JobSet: one that the cache does not have yet brings its own event when it
+// arrives. A JobSet that is there is news too: an earlier pass may have stored Failed without
+// learning of it.
+func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, news bool, now time.Time) error {
 	jobSet := &metav1.PartialObjectMetadata{}
 	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
-		return client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read JobSet: %w", err)
 	}
-	if !metav1.IsControlledBy(jobSet, job) || !jobSet.DeletionTimestamp.IsZero() {
+	remains := err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.DeletionTimestamp.IsZero()
+	if news || remains {
+		r.tellOf(ctx, job, now)
+	}
+	if !remains {
 		return nil
 	}
-	err := r.Client.Delete(ctx, jobSet,
+	err = r.Client.Delete(ctx, jobSet,
 		client.Preconditions{UID: &jobSet.UID},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete JobSet: %w", err)
 	}
-	if err == nil {
-		log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
-	}
+	log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
 	return nil
 }
 

@@ -310,6 +310,26 @@ func TestReconcileLosesToACompletionInBetween(t *testing.T) {
 	}
 }
 
+// The status is stored but the answer is lost: the next pass finds the job failed, and tells.
+func TestReconcileTellsOfALostAnswer(t *testing.T) {
+	job := dueJob().Obj()
+	lost := errors.New("connection cut")
+	b := newBench(t, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		return errors.Join(c.SubResource(sub).Patch(ctx, object, patch, options...), lost)
+	}}, job, jobSetOf(job))
+	if _, err := b.reconcile(); !errors.Is(err, lost) || len(b.events(t)) != 0 {
+		t.Fatalf("first look: error %v, events %q", err, b.events(t))
+	}
+	for range 2 {
+		if _, err := b.reconcile(); err != nil || b.hasJobSet(t) {
+			t.Errorf("later look: error %v, has a JobSet %v", err, b.hasJobSet(t))
+		}
+		if diff := cmp.Diff([]string{"Warning DeadlineExceeded " + wantMessage}, b.events(t)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // What ended by itself before the deadline was enforced ended so, even if Trainer is away and
 // has not said it yet.
 func TestReconcileLeavesAFinishedJobSetToTrainer(t *testing.T) {

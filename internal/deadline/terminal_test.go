@@ -74,22 +74,27 @@ func TestConditions(t *testing.T) {
 
 func TestEarly(t *testing.T) {
 	job := func() *builder.TrainJobBuilder {
-		return builder.TrainJob("ns", "job").Created(created).Deadline(100).Stamp(created)
+		return builder.TrainJob("ns", "job").Created(at(-60)).Deadline(100).Stamp(created)
 	}
 	for name, tc := range map[string]struct {
 		job  *builder.TrainJobBuilder
 		now  time.Time
 		want bool
 	}{
-		"more than the tolerance left":    {job: job(), now: at(70).Add(-1), want: true},
-		"exactly the tolerance left":      {job: job(), now: at(70)},
-		"past the deadline":               {job: job(), now: at(101)},
-		"suspended":                       {job: job().Suspended(), now: at(1e6), want: true},
-		"suspended and finished":          {job: job().Suspended().Condition("Failed", metav1.ConditionTrue, "Crashed", at(1)), now: at(1)},
-		"finished":                        {job: job().Condition("Complete", metav1.ConditionTrue, "Done", at(1)), now: at(1)},
-		"without a deadline":              {job: builder.TrainJob("ns", "job").Created(created), now: at(1)},
-		"managed by MultiKueue":           {job: job().ManagedBy("kueue.x-k8s.io/multikueue"), now: at(1)},
-		"shorter than the tolerance, new": {job: builder.TrainJob("ns", "job").Created(created).Deadline(20), now: at(0)},
+		"more than the tolerance left":                          {job: job(), now: at(70).Add(-1), want: true},
+		"exactly the tolerance left":                            {job: job(), now: at(70)},
+		"past the deadline":                                     {job: job(), now: at(101)},
+		"suspended":                                             {job: job().Suspended(), now: at(1e6), want: true},
+		"suspended and finished":                                {job: job().Suspended().Condition("Failed", metav1.ConditionTrue, "Crashed", at(1)), now: at(1)},
+		"finished":                                              {job: job().Condition("Complete", metav1.ConditionTrue, "Done", at(1)), now: at(1)},
+		"without a deadline":                                    {job: builder.TrainJob("ns", "job").Created(created), now: at(1)},
+		"managed by MultiKueue":                                 {job: job().ManagedBy("kueue.x-k8s.io/multikueue"), now: at(1)},
+		"resumed unseen by Trainer, 2 s left":                   {job: job().Generation(2), now: at(98), want: true},
+		"resumed unseen by Trainer, a second left":              {job: job().Generation(2), now: at(99)},
+		"resumed as Trainer saw it, in its whole second":        {job: job().Generation(2).Condition("Suspended", metav1.ConditionFalse, "Resumed", at(-0.5)), now: at(71)},
+		"resumed again unseen by Trainer":                       {job: job().Generation(2).Condition("Suspended", metav1.ConditionFalse, "Resumed", at(-5)), now: at(98), want: true},
+		"never suspended, the API server's clock is 5 s behind": {job: job().Created(at(-5)).Generation(1), now: at(71)},
+		"shorter than the tolerance, new":                       {job: builder.TrainJob("ns", "job").Created(created).Deadline(20), now: at(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

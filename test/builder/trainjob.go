@@ -36,6 +36,12 @@ func (b *TrainJobBuilder) Created(at time.Time) *TrainJobBuilder {
 	return b
 }
 
+// Generation sets how often the spec has been written.
+func (b *TrainJobBuilder) Generation(generation int64) *TrainJobBuilder {
+	b.job.Generation = generation
+	return b
+}
+
 // Deleting marks the TrainJob as being deleted since then, held by a finalizer.
 func (b *TrainJobBuilder) Deleting(since time.Time) *TrainJobBuilder {
 	at := metav1.NewTime(since.Truncate(time.Second))
