@@ -43,6 +43,7 @@ var mishaps = map[string]struct {
 // A request of an expiry that fails once is made again, until the TrainJob has failed and
 // nothing of it is left.
 func TestDeadlineFault(t *testing.T) {
+	works(t)
 	p := newProxy(t)
 	useProxy(t, p)
 	for request, of := range requests {
@@ -59,6 +60,24 @@ func TestDeadlineFault(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// works waits until a TrainJob gets its pods: after a test that killed parts, controllers may
+// still wait before they try again.
+func works(t *testing.T) {
+	t.Helper()
+	namespace := newNamespace(t)
+	probe := manifest(namespace, "probe", int(longLimit/time.Second), false, false)
+	if err := shared.Client.Create(t.Context(), probe); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a running pod of a probe", func() (bool, string) {
+		found, err := children(t.Context(), namespace)
+		return err == nil && running(found["probe"]), fmt.Sprint(describe(found["probe"]), err)
+	})
+	if err := shared.Client.Delete(t.Context(), probe); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -96,7 +115,8 @@ func useProxy(t *testing.T, p *proxy) {
 // deadline and not before, that its children go, and that one event tells of it.
 func expires(t *testing.T, namespace string) {
 	t.Helper()
-	const limit = 6
+	// Long enough for the pods to run first, also on a busy machine.
+	const limit = 15
 	object := manifest(namespace, "job", limit, false, false)
 	if err := shared.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
