@@ -62,9 +62,10 @@ func (k *killer) run(ctx context.Context) error {
 func (k *killer) startAll() error {
 	if !shared.APIServer.Running() {
 		// Where replicas of these elect a leader, they end as well. Here they would stay and
-		// look for the API server ever more rarely, and kwok would miss the deletions of
-		// pods that it did not see.
-		for _, part := range []*cluster.Process{shared.ControllerManager, shared.Scheduler, shared.Kwok} {
+		// look for the API server ever more rarely: half a minute later JobSet's controller
+		// would still go by JobSets that are gone and make Jobs of them, and kwok would miss
+		// the deletions of pods that it did not see.
+		for _, part := range []*cluster.Process{shared.ControllerManager, shared.Scheduler, shared.Kwok, shared.JobSet} {
 			k.kill(part)
 		}
 	}

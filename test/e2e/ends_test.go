@@ -74,11 +74,11 @@ func TestDeadlineTrainerCannotBeEarly(t *testing.T) {
 	if job.Terminal() || !s.stamp(job).Equal(start) || *job.Spec.ActiveDeadlineSeconds != 3600 {
 		t.Errorf("after a forged status: conditions %+v, annotations %v, deadline %d", job.Status.Conditions, job.Annotations, *job.Spec.ActiveDeadlineSeconds)
 	}
-	err = trainers.Delete(s.ctx, s.jobSet("job"))
+	err = trainers.Delete(s.ctx, s.jobSet())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "left until its deadline") {
 		t.Errorf("Trainer's deletion of the JobSet: %v, want Forbidden", err)
 	}
-	s.must(s.cluster.Client.Delete(s.ctx, s.jobSet("job")))
+	s.must(s.cluster.Client.Delete(s.ctx, s.jobSet()))
 }
 
 // With Trainer's controller away, what ends a job with the spec field is Signalbox alone.
@@ -121,7 +121,7 @@ func TestDeadlineCompletedWhileTrainerIsAway(t *testing.T) {
 	back := s.trainerAway()
 	s.finish("job")
 	s.eventually("the end of the JobSet", func() (bool, string) {
-		jobSet := s.jobSet("job")
+		jobSet := s.jobSet()
 		return strings.Contains(s.text(jobSet.Object["status"]), `"Completed"`), s.text(jobSet.Object["status"])
 	})
 	s.holds("job", start.Add(25*time.Second))

@@ -230,17 +230,16 @@ func condition(job *trainer.TrainJob, kind string) string {
 	return ""
 }
 
-// becomes waits until a condition of a TrainJob reads STATUS/REASON, and returns the
-// TrainJob and when that was seen.
-func (s *scene) becomes(name, kind, want string) (*trainer.TrainJob, time.Time) {
+// becomes waits until a condition of a TrainJob reads STATUS/REASON, and returns when that
+// was seen.
+func (s *scene) becomes(name, kind, want string) time.Time {
 	s.Helper()
-	var job *trainer.TrainJob
 	s.eventually(fmt.Sprintf("%s=%s of TrainJob %s", kind, want, name), func() (bool, string) {
-		job = s.get(name)
+		job := s.get(name)
 		status, _ := json.Marshal(job.Status)
 		return condition(job, kind) == want, fmt.Sprintf("status %s, annotations %v, %s", status, job.Annotations, s.children(name))
 	})
-	return job, time.Now()
+	return time.Now()
 }
 
 // lateness is how late the end of a TrainJob may be seen on a busy machine. Where the
@@ -251,7 +250,7 @@ const lateness = 20 * time.Second
 // that this was not before the deadline. It returns how long after it that was seen.
 func (s *scene) failsAt(name string, deadline time.Time) time.Duration {
 	s.Helper()
-	_, seen := s.becomes(name, trainer.ConditionFailed, "True/DeadlineExceeded")
+	seen := s.becomes(name, trainer.ConditionFailed, "True/DeadlineExceeded")
 	if seen.Before(deadline) {
 		s.Errorf("TrainJob %s failed %s before its deadline", name, deadline.Sub(seen))
 	}
@@ -296,12 +295,12 @@ func logTails() string {
 	return out.String()
 }
 
-// jobSet reads the JobSet of a TrainJob; nil when there is none.
-func (s *scene) jobSet(name string) *unstructured.Unstructured {
+// jobSet reads the JobSet of the TrainJob named job; nil when there is none.
+func (s *scene) jobSet() *unstructured.Unstructured {
 	s.Helper()
 	jobSet := &unstructured.Unstructured{}
 	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
-	err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, jobSet)
+	err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "job"}, jobSet)
 	s.must(client.IgnoreNotFound(err))
 	if err != nil {
 		return nil

@@ -108,7 +108,7 @@ func TestDeadlineSuspensionThatTrainerNeverSaw(t *testing.T) {
 			t.Parallel()
 			s := newSceneOn(t, stock)
 			resumed := unseen(s)
-			if _, seen := s.becomes("job", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Sub(resumed) > limit {
+			if seen := s.becomes("job", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Sub(resumed) > limit {
 				t.Errorf("failed %s after the resume: stock has no such fault any more", seen.Sub(resumed))
 			}
 		})
@@ -131,7 +131,7 @@ func TestDeadlineFailedStaysFailed(t *testing.T) {
 	crash := func(s *scene) types.UID {
 		s.create("job", deadline(3600))
 		s.running("job")
-		jobSet := s.jobSet("job")
+		jobSet := s.jobSet()
 		s.must(s.cluster.Client.Status().Patch(s.ctx, jobSet, client.RawPatch(types.MergePatchType, []byte(
 			`{"status":{"terminalState":"Failed","conditions":[{"type":"Failed","status":"True","reason":"FailedJobs","message":"a job failed","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`))))
 		s.becomes("job", trainer.ConditionFailed, "True/FailedJobs")
@@ -144,7 +144,7 @@ func TestDeadlineFailedStaysFailed(t *testing.T) {
 		s := newSceneOn(t, stock)
 		first := crash(s)
 		s.eventually("another JobSet", func() (bool, string) {
-			jobSet := s.jobSet("job")
+			jobSet := s.jobSet()
 			return jobSet != nil && jobSet.GetUID() != first, s.children("job")
 		})
 	})
