@@ -68,8 +68,8 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 	decision := deadline.Evaluate(job, now)
 	switch {
 	case req.Operation == admissionv1.Delete:
-		if job.DeletionTimestamp.IsZero() && job.Active() && deadline.Early(job, now) {
-			return admission.Denied(fmt.Sprintf("TrainJob %s has %s left until its deadline", job.Name, decision.RequeueAfter))
+		if job.Active() && deadline.Early(job, now) {
+			return admission.Denied(fmt.Sprintf("TrainJob %s is not at its deadline yet", job.Name))
 		}
 	case job.Terminal():
 		return admission.Denied(fmt.Sprintf("TrainJob %s is finished", job.Name))

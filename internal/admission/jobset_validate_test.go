@@ -83,7 +83,7 @@ func TestJobSetValidator(t *testing.T) {
 		"of an earlier namesake":                {operation: create, jobSet: ownedTwice, job: job().Deadline(60)},
 		"of a job that is gone":                 {operation: create, jobSet: owned},
 		"of a job managed by MultiKueue":        {operation: create, jobSet: owned, job: job().Deadline(60).ManagedBy("kueue.x-k8s.io/multikueue")},
-		"deleted by Trainer an hour early":      {operation: deletion, user: trainerUser, jobSet: owned, job: job().Deadline(3660), want: "TrainJob job has 1h0m0s left until its deadline"},
+		"deleted by Trainer an hour early":      {operation: deletion, user: trainerUser, jobSet: owned, job: job().Deadline(3660), want: "TrainJob job is not at its deadline yet"},
 		"deleted by Trainer 30 s early":         {operation: deletion, user: trainerUser, jobSet: owned, job: job().Deadline(90)},
 		"deleted by Trainer when it is due":     {operation: deletion, user: trainerUser, jobSet: owned, job: job().Deadline(60)},
 		"deleted by Trainer, suspended":         {operation: deletion, user: trainerUser, jobSet: owned, job: job().Suspended().Deadline(3600)},

@@ -120,8 +120,8 @@ func TestTrainJobMutator(t *testing.T) {
 			after:  `{"metadata":{},"spec":{"suspend":true,"activeDeadlineSeconds":61}}`,
 		},
 		"a deadline added while being deleted": {
-			before:       `{"metadata":{},"spec":{"suspend":true}}`,
-			after:        `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z"},"spec":{"suspend":true,"activeDeadlineSeconds":61}}`,
+			before:       `{"metadata":{"deletionTimestamp":"2026-03-01T11:00:00Z"},"spec":{"suspend":true}}`,
+			after:        `{"metadata":{},"spec":{"suspend":true,"activeDeadlineSeconds":61}}`,
 			want:         []jsonpatchop.Operation{op("remove", "/spec/activeDeadlineSeconds", nil)},
 			wantWarnings: []string{"spec.activeDeadlineSeconds: field is immutable: the change was undone"},
 		},
@@ -187,7 +187,7 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(``, `{"metadata":{"name":"a"},"spec":{"suspend":true}}`)
 	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"x","~/":"~1"}},"spec":{"future":{"field":1e30}}}`)
 	f.Add(`{"metadata":{},"spec":{"suspend":true}}`, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)
-	f.Add(`{"metadata":{},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{"deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":null}`)
+	f.Add(`{"metadata":{"deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{},"spec":null}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":""}},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{},"spec":{"suspend":true}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {

@@ -29,7 +29,8 @@ func (*TrainJobValidator) Handle(_ context.Context, req admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !after.ManagedByTrainer() || !after.DeletionTimestamp.IsZero() {
+	deleting := before != nil && !before.DeletionTimestamp.IsZero()
+	if !after.ManagedByTrainer() || deleting {
 		return admission.Allowed("")
 	}
 	if errs := deadline.Validate(before, after); len(errs) > 0 {

@@ -54,7 +54,7 @@ func TestTrainJobValidator(t *testing.T) {
 			wantCauses: []string{"spec.activeDeadlineSeconds"},
 		},
 		"changed while being deleted": {
-			before: `{"metadata":{"name":"a"},"spec":{"activeDeadlineSeconds":60}}`,
+			before: `{"metadata":{"name":"a","deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":60}}`,
 			after:  `{"metadata":{"name":"a","deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":61}}`,
 		},
 		"managed by MultiKueue": {

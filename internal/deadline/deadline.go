@@ -36,9 +36,9 @@ const (
 	wholeSecond = time.Second
 )
 
-// maxAhead is how far ahead of now a stamp may lie: clocks differ, but not by more. One that
-// lies further ahead came with a manifest while no webhook looked, and would put the end off
-// for as long as its writer liked.
+// maxAhead is how far ahead of now a stamp or a condition may lie: clocks differ, but not by
+// more. A stamp that lies further ahead came with a manifest while no webhook looked, and
+// would put the end off for as long as its writer liked.
 const maxAhead = 5 * time.Minute
 
 // State tells how a TrainJob stands to its deadline.
@@ -105,11 +105,12 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 }
 
 // Early tells whether it would be wrong of Trainer to end the TrainJob by its deadline at the
-// instant now: it is suspended, or more of its time is left than the tolerance. A finished
-// TrainJob, one without a deadline, and one of which it is not known since when it is active
-// are not for this rule to judge.
+// instant now: it is suspended, it is not known yet since when it is active, or more of its
+// time is left than the tolerance. A TrainJob that is finished, has no deadline or is being
+// deleted is not for this rule to judge: nobody loses by the end of the last one.
 func Early(job *trainer.TrainJob, now time.Time) bool {
-	if job.Terminal() || !job.ManagedByTrainer() {
+	limit, _ := limitOf(job)
+	if limit == 0 || job.Terminal() || !job.ManagedByTrainer() || !job.DeletionTimestamp.IsZero() {
 		return false
 	}
 	decision := Evaluate(job, now)
@@ -119,7 +120,7 @@ func Early(job *trainer.TrainJob, now time.Time) bool {
 	if job.Generation > 1 && decision.Start.Sub(trainerStart(job)) > wholeSecond {
 		tolerance = wholeSecond
 	}
-	return !job.Active() || decision.State == Waiting && decision.RequeueAfter > tolerance
+	return decision.State == None || decision.State == Waiting && decision.RequeueAfter > tolerance
 }
 
 // trainerStart is when the TrainJob became active by Trainer's own reckoning.
@@ -186,7 +187,7 @@ func activeSince(job *trainer.TrainJob, now time.Time) time.Time {
 		start = later(start, stamp)
 	}
 	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
-	if suspended == nil {
+	if suspended == nil || suspended.LastTransitionTime.Sub(now) > maxAhead {
 		return start
 	}
 	if suspended.Status == metav1.ConditionFalse {

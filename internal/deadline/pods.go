@@ -14,6 +14,8 @@ import (
 // neverReady tells whether no pod of the TrainJob was ever ready, as far as its pods still
 // tell. It is for the text of an expiry alone: when the pods cannot be read, it says no.
 func (r *Reconciler) neverReady(ctx context.Context, job *trainer.TrainJob) bool {
+	ctx, cancel := context.WithTimeout(ctx, aside)
+	defer cancel()
 	pods := &corev1.PodList{}
 	err := r.Live.List(ctx, pods, client.InNamespace(job.Namespace),
 		client.MatchingLabels{trainer.LabelJobSetName: job.Name},

@@ -90,8 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	now := r.Clock.Now()
 	decision := Evaluate(job, now)
-	expired := decision.State == Expired
-	if expired {
+	if decision.State == Expired {
 		var err error
 		job, decision, err = r.expire(ctx, req.NamespacedName, now)
 		if err != nil {
@@ -99,13 +98,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	if job.DeadlineExceeded() && job.ManagedByTrainer() {
-		return reconcile.Result{}, r.finish(ctx, job, expired, now)
+		return reconcile.Result{}, r.finish(ctx, job, now)
 	}
 	if warnAt := decision.WarnAt(r.WarnBefore); !warnAt.IsZero() {
 		if rest := warnAt.Sub(now); rest > 0 {
 			return reconcile.Result{RequeueAfter: rest}, nil
 		}
-		r.tell(ctx, job, decision, reasonApproaching, approaching(decision, now), now)
+		r.tell(ctx, job, reasonApproaching, approaching(decision, now), decision.Start, now)
+		// That took its time.
+		decision = Evaluate(job, r.Clock.Now())
 	}
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 }
@@ -216,33 +217,28 @@ func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured
 	return nil
 }
 
-// finish ends what is left of a TrainJob that has failed by its deadline: it writes the event
-// of that, if it is news, and deletes the JobSet, if it is still there, in the background: the
-// TrainJob is finished now, its pods go as fast as garbage collection can. The cache is enough
-// to find the JobSet: one that the cache does not have yet brings its own event when it
-// arrives. A JobSet that is there is news too: an earlier pass may have stored Failed without
-// learning of it.
-func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, news bool, now time.Time) error {
+// finish ends what is left of a TrainJob that has failed by its deadline, whoever found that:
+// it deletes the JobSet, if it is still there, and writes the event. The deletion is in the
+// background: the TrainJob is finished, its pods go as fast as garbage collection can. The
+// cache is enough to find the JobSet: one that the cache does not have yet brings its own
+// event when it arrives.
+func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time.Time) error {
 	jobSet := &metav1.PartialObjectMetadata{}
 	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read JobSet: %w", err)
 	}
-	remains := err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.DeletionTimestamp.IsZero()
-	if news || remains {
-		r.tellOf(ctx, job, now)
+	if err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.DeletionTimestamp.IsZero() {
+		err = r.Client.Delete(ctx, jobSet,
+			client.Preconditions{UID: &jobSet.UID},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete JobSet: %w", err)
+		}
+		log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
 	}
-	if !remains {
-		return nil
-	}
-	err = r.Client.Delete(ctx, jobSet,
-		client.Preconditions{UID: &jobSet.UID},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete JobSet: %w", err)
-	}
-	log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
+	r.tellOf(ctx, job, now)
 	return nil
 }
 

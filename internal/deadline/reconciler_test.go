@@ -382,8 +382,9 @@ func TestReconcileCleansUpAfterStock(t *testing.T) {
 			if got := b.hasJobSet(t); got != tc.want {
 				t.Errorf("has a JobSet = %v, want %v", got, tc.want)
 			}
-			if len(b.events(t)) != 0 {
-				t.Error("told of a write that it did not make")
+			want := []string{"Warning DeadlineExceeded active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds)"}
+			if diff := cmp.Diff(want, b.events(t)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -472,6 +473,15 @@ func TestReconcileTellsWhetherAPodWasReady(t *testing.T) {
 }
 
 var ready = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+
+// What expired long ago is no news: a restart looks at every TrainJob once.
+func TestReconcileDoesNotTellOfOldExpiries(t *testing.T) {
+	old := dueJob().Created(at(-1000)).Stamp(at(-1000)).Condition(trainer.ConditionFailed, metav1.ConditionTrue, trainer.ReasonDeadlineExceeded, at(-900)).Obj()
+	b := newBench(t, interceptor.Funcs{}, old)
+	if _, err := b.reconcile(); err != nil || len(b.events(t)) != 0 {
+		t.Errorf("error %v, events %q", err, b.events(t))
+	}
+}
 
 func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	if result, err := newBench(t, interceptor.Funcs{}).reconcile(); err != nil || result != (reconcile.Result{}) {

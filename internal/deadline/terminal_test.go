@@ -51,7 +51,7 @@ func TestConditions(t *testing.T) {
 		"Trainer is within the tolerance":            {job: builder.TrainJob("ns", "job").Created(created).Deadline(90).Stamp(created), written: list{exceeded}, byTrainer: true, want: list{exceeded}},
 		"Trainer finds another failure":              {written: list{failed}, byTrainer: true, want: list{failed}},
 		"Trainer fails a suspended job by deadline":  {job: builder.TrainJob("ns", "job").Created(created).Deadline(10).Suspended(), written: list{exceeded}, byTrainer: true, want: list{}},
-		"Trainer fails one without a known start":    {job: builder.TrainJob("ns", "job").Created(created).Deadline(10), stored: list{cond("Suspended", yes, "Suspended", at(0))}, written: list{exceeded}, byTrainer: true, want: list{exceeded}},
+		"Trainer fails one without a known start":    {job: builder.TrainJob("ns", "job").Created(created).Deadline(10), stored: list{cond("Suspended", yes, "Suspended", at(0))}, written: list{exceeded}, byTrainer: true, want: list{}},
 		"managed by MultiKueue: nothing is kept":     {job: builder.TrainJob("ns", "job").ManagedBy("kueue.x-k8s.io/multikueue"), stored: list{failed}, written: list{}, want: list{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,9 @@ func SettingsOf(job *trainer.TrainJob) Settings {
 // refused then and nobody may buy time with a finalizer.
 func Keep(before, after *trainer.TrainJob) (Settings, []string) {
 	var warnings []string
-	deleting := !after.DeletionTimestamp.IsZero()
+	// The stored one tells: what is written may leave the time of the deletion out, and the
+	// API server puts it back only later.
+	deleting := !before.DeletionTimestamp.IsZero()
 	was, is := SettingsOf(before), SettingsOf(after)
 	keep := is
 	if lost(was.Spec, is.Spec, deleting) {

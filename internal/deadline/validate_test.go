@@ -92,14 +92,18 @@ func TestKeep(t *testing.T) {
 		"changes are left for validation":   {before: both(), after: job().Deadline(61).DeadlineAnnotation("61"), want: job().Deadline(61).DeadlineAnnotation("61")},
 		"additions are left for validation": {before: job(), after: both(), want: both()},
 		"changes while being deleted come back": {
-			before: both(), after: job().Deadline(61).DeadlineAnnotation("61").Deleting(created), want: both(),
+			before: both().Deleting(created), after: job().Deadline(61).DeadlineAnnotation("61").Deleting(created), want: both(),
+			wantWarnings: []string{specUndone, annotationUndone},
+		},
+		"changes while being deleted, with the deletion left out, come back": {
+			before: both().Deleting(created), after: job().Deadline(61).DeadlineAnnotation("61"), want: both(),
 			wantWarnings: []string{specUndone, annotationUndone},
 		},
 		"additions while being deleted go again": {
-			before: job(), after: both().Deleting(created), want: job(), wantWarnings: []string{specUndone, annotationUndone},
+			before: job().Deleting(created), after: both(), want: job(), wantWarnings: []string{specUndone, annotationUndone},
 		},
 		"removals while being deleted come back": {
-			before: both(), after: job().Deleting(created), want: both(), wantWarnings: []string{specUndone, annotationUndone},
+			before: both().Deleting(created), after: job().Deleting(created), want: both(), wantWarnings: []string{specUndone, annotationUndone},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

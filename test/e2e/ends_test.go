@@ -2,10 +2,12 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
 const trainerUser = "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"
@@ -75,7 +79,7 @@ func TestDeadlineTrainerCannotBeEarly(t *testing.T) {
 		t.Errorf("after a forged status: conditions %+v, annotations %v, deadline %d", job.Status.Conditions, job.Annotations, *job.Spec.ActiveDeadlineSeconds)
 	}
 	err = trainers.Delete(s.ctx, s.jobSet())
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "left until its deadline") {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is not at its deadline yet") {
 		t.Errorf("Trainer's deletion of the JobSet: %v, want Forbidden", err)
 	}
 	s.must(s.cluster.Client.Delete(s.ctx, s.jobSet()))
@@ -98,19 +102,34 @@ func TestDeadlineBySpecWithTrainerAway(t *testing.T) {
 	}
 }
 
-// With the reconciler away, a job with the spec field is ended by Trainer; what Trainer leaves
-// is finished when the reconciler is back.
+// With the reconciler away, a job with the spec field is ended by Trainer alone. What Trainer
+// leaves is finished when the reconciler is back: here the JobSet, which Trainer tries to
+// delete once, while no webhook lets it.
 func TestDeadlineBySpecWithReconcilerAway(t *testing.T) {
 	s := newScene(t)
 	start := s.stamp(s.create("job", deadline(10)))
+	left := s.stamp(s.create("left", deadline(16)))
 	s.running("job")
+	s.running("left")
 	shared.Reconciler.Kill()
 	t.Cleanup(func() {
-		if !shared.Reconciler.Running() {
-			s.must(shared.Reconciler.Start(context.Background()))
+		for _, part := range []*cluster.Process{shared.Webhook, shared.Reconciler} {
+			if !part.Running() {
+				s.must(part.Start(context.Background()))
+			}
 		}
 	})
 	s.failsAt("job", start.Add(10*time.Second-truncation))
+
+	s.must(shared.Webhook.Stop(s.ctx))
+	if seen := s.becomes("left", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Before(left.Add(16*time.Second - truncation)) {
+		t.Errorf("failed %s early", left.Add(16*time.Second).Sub(seen))
+	}
+	if children := s.children("left"); !strings.Contains(children, "JobSet left") {
+		t.Fatalf("Trainer left %q: it shows nothing", children)
+	}
+	s.must(shared.Reconciler.Start(s.ctx))
+	s.gone("left")
 }
 
 // A job that was completed while Trainer was away has completed, however late Trainer says so.
@@ -169,6 +188,7 @@ func TestDeadlineWhileBeingDeleted(t *testing.T) {
 	for name, patch := range map[string]string{
 		"removed":   `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":null}}}`,
 		"raised":    `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"99999"}}}`,
+		"raised, with the deletion left out": `{"metadata":{"deletionTimestamp":null,"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"99999"}}}`,
 		"unstamped": `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"2099-01-01T00:00:00Z"}}}`,
 	} {
 		if job := s.patch("job", patch); job.Annotations["lifecycle.trainer.kubeflow.org/active-deadline-seconds"] != "12" || !s.stamp(job).Equal(start) {
@@ -244,4 +264,51 @@ func TestDeadlineNothingEndsLaterWithoutWebhooks(t *testing.T) {
 	s.statusPatch(s.cluster.Client, "expires", `{"status":{"conditions":null}}`)
 	s.becomes("expires", trainer.ConditionFailed, "True/DeadlineExceeded")
 	s.gone("expires")
+}
+
+// With failurePolicy Ignore and no webhook in reach, jobs start without a stamp: the clock
+// starts at the creation, or when Trainer reports the resume.
+func TestDeadlineWithoutWebhooksIgnored(t *testing.T) {
+	s := newScene(t)
+	s.setFailurePolicy(admissionregistrationv1.Ignore)
+	s.must(shared.Webhook.Stop(s.ctx))
+	t.Cleanup(func() {
+		s.must(shared.Webhook.Start(context.Background()))
+		s.setFailurePolicy(admissionregistrationv1.Fail)
+	})
+	// A copied stamp from last year comes through, and does not count.
+	old := annotated(v1alpha1.AnnotationResumedAt, "2025-01-01T00:00:00Z")
+	var job *trainer.TrainJob
+	s.eventually("a creation without the webhook", func() (bool, string) {
+		manifest := s.trainJob("job", deadlineAnnotation(12), old)
+		err := s.cluster.Client.Create(s.ctx, manifest)
+		job = s.view(manifest)
+		return err == nil, fmt.Sprint(err)
+	})
+	s.create("waiting", suspended(), deadlineAnnotation(12))
+	s.becomes("waiting", trainer.ConditionSuspended, "True/Suspended")
+	s.resume("waiting")
+	s.becomes("waiting", trainer.ConditionSuspended, "False/Resumed")
+	resumed := meta.FindStatusCondition(s.get("waiting").Status.Conditions, trainer.ConditionSuspended).LastTransitionTime.Time
+	s.failsAt("job", job.CreationTimestamp.Add(12*time.Second))
+	s.failsAt("waiting", resumed.Add(12*time.Second))
+}
+
+// setFailurePolicy sets the policy of all webhooks that fail closed as installed.
+func (s *scene) setFailurePolicy(policy admissionregistrationv1.FailurePolicyType) {
+	s.Helper()
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, mutating))
+	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, validating))
+	for i := range mutating.Webhooks {
+		if mutating.Webhooks[i].Name != "trainjob-status.lifecycle.trainer.kubeflow.org" {
+			mutating.Webhooks[i].FailurePolicy = &policy
+		}
+	}
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].FailurePolicy = &policy
+	}
+	s.must(s.cluster.Client.Update(context.Background(), mutating))
+	s.must(s.cluster.Client.Update(context.Background(), validating))
 }

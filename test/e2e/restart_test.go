@@ -17,12 +17,12 @@ func TestDeadlineReconcilerBackAfterIt(t *testing.T) {
 	end := s.stamp(s.create("job", deadlineAnnotation(10))).Add(10 * time.Second)
 	s.running("job")
 	shared.Reconciler.Kill()
-	s.holds("job", end.Add(5*time.Second))
+	s.holds("job", end.Add(20*time.Second))
 	if s.get("job").Terminal() {
 		t.Fatal("failed by somebody else than the reconciler")
 	}
 	s.must(shared.Reconciler.Start(s.ctx))
-	s.failsAt("job", end)
+	s.failsAt("job", end.Add(20*time.Second))
 }
 
 // A reconciler that is killed and back before the deadline fires on time: its pod takes its
