@@ -186,10 +186,10 @@ func TestDeadlineWhileBeingDeleted(t *testing.T) {
 	s.running("job")
 	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("job")))
 	for name, patch := range map[string]string{
-		"removed":   `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":null}}}`,
-		"raised":    `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"99999"}}}`,
+		"removed":                            `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":null}}}`,
+		"raised":                             `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"99999"}}}`,
 		"raised, with the deletion left out": `{"metadata":{"deletionTimestamp":null,"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"99999"}}}`,
-		"unstamped": `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"2099-01-01T00:00:00Z"}}}`,
+		"unstamped":                          `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/resumed-at":"2099-01-01T00:00:00Z"}}}`,
 	} {
 		if job := s.patch("job", patch); job.Annotations["lifecycle.trainer.kubeflow.org/active-deadline-seconds"] != "12" || !s.stamp(job).Equal(start) {
 			t.Errorf("%s: annotations %v", name, job.Annotations)
