@@ -65,8 +65,9 @@ test-cluster: ## Run the tests on a real control plane.
 	$(GO) test $(RACE) $(UNCACHED) -p 1 -timeout 30m $(CLUSTER_TESTS)
 
 .PHONY: soak
-soak: ## Run the chaos test in full: 200 TrainJobs, parts killed at random for 15 minutes.
-	$(GO) test $(RACE) $(UNCACHED) -v -run TestDeadlineChaos -timeout 60m ./test/chaos -args -chaos.jobs=200 -chaos.duration=15m
+soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10.
+	$(GO) test $(RACE) $(UNCACHED) -v -timeout 90m ./test/chaos -args \
+		-chaos.jobs=200 -chaos.duration=15m -chaos.suspended=1000 -chaos.quiet=10m
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_TIME (30s).

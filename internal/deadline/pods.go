@@ -2,7 +2,9 @@ package deadline
 
 import (
 	"context"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,26 +13,34 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// neverReady tells whether no pod of the TrainJob was ever ready, as far as its pods still
-// tell. It is for the text of an expiry alone: when the pods cannot be read, it says no.
+// neverReady tells whether no pod of the TrainJob was ever ready, as its pods tell and, of
+// pods that are gone, its Jobs. It is for the text of an expiry alone: when they cannot be
+// read, it says no.
 func (r *Reconciler) neverReady(ctx context.Context, job *trainer.TrainJob) bool {
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
-	pods := &corev1.PodList{}
-	err := r.Live.List(ctx, pods, client.InNamespace(job.Namespace),
+	options := []client.ListOption{
+		client.InNamespace(job.Namespace),
 		client.MatchingLabels{trainer.LabelJobSetName: job.Name},
 		// What the API server has in memory is new enough.
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
-	if err != nil {
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}},
+	}
+	pods, jobs := &corev1.PodList{}, &batchv1.JobList{}
+	if err := r.Live.List(ctx, pods, options...); err != nil {
 		log.FromContext(ctx).Error(err, "could not read the pods of an expired TrainJob")
 		return false
 	}
-	for i := range pods.Items {
-		if wasReady(&pods.Items[i]) {
-			return false
-		}
+	if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return wasReady(&pod) }) {
+		return false
 	}
-	return true
+	if err := r.Live.List(ctx, jobs, options...); err != nil {
+		log.FromContext(ctx).Error(err, "could not read the Jobs of an expired TrainJob")
+		return false
+	}
+	// An evicted pod counts as failed; whether it was ready before, nobody knows any more.
+	return !slices.ContainsFunc(jobs.Items, func(job batchv1.Job) bool {
+		return job.Status.Failed > 0 || job.Status.Succeeded > 0
+	})
 }
 
 // wasReady tells whether the pod is or was ready, or may follow one that was: pods of an

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +40,7 @@ type bench struct {
 func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(trainer.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(trainer.AddToScheme(scheme), corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&trainer.TrainJob{}).Build()
@@ -444,18 +445,27 @@ func TestReconcileTellsWhetherAPodWasReady(t *testing.T) {
 	container := func(status corev1.ContainerStatus) *corev1.Pod {
 		return pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status} })
 	}
+	evicted := func(status batchv1.JobStatus) *batchv1.Job {
+		job := &batchv1.Job{Status: status}
+		job.Namespace, job.Name = "ns", "job-node-0"
+		job.Labels = map[string]string{trainer.LabelJobSetName: "job"}
+		return job
+	}
 	for name, tc := range map[string]struct {
-		pod  *corev1.Pod
+		pod  client.Object
 		want bool
 	}{
-		"pending":                {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })},
-		"pulling its image":      {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
-		"of another job":         {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelJobSetName] = "other"; p.Status.Conditions = ready })},
-		"ready":                  {pod: pod(func(p *corev1.Pod) { p.Status.Conditions = ready }), want: true},
-		"running, not yet ready": {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), want: true},
-		"crashed":                {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}), want: true},
-		"crashed before":         {pod: container(corev1.ContainerStatus{RestartCount: 1}), want: true},
-		"of a second attempt":    {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelRestartAttempt] = "1" }), want: true},
+		"none, its Job has one coming": {pod: evicted(batchv1.JobStatus{Active: 1})},
+		"none, its Job lost one":       {pod: evicted(batchv1.JobStatus{Active: 1, Failed: 1}), want: true},
+		"none, its Job is done":        {pod: evicted(batchv1.JobStatus{Succeeded: 1}), want: true},
+		"pending":                      {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })},
+		"pulling its image":            {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
+		"of another job":               {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelJobSetName] = "other"; p.Status.Conditions = ready })},
+		"ready":                        {pod: pod(func(p *corev1.Pod) { p.Status.Conditions = ready }), want: true},
+		"running, not yet ready":       {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), want: true},
+		"crashed":                      {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}), want: true},
+		"crashed before":               {pod: container(corev1.ContainerStatus{RestartCount: 1}), want: true},
+		"of a second attempt":          {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelRestartAttempt] = "1" }), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ func TestRoles(t *testing.T) {
 			allow("jobset.x-k8s.io", "jobsets", "get", "list", "watch", "delete"),
 			// An event has a name of its own, so that none is ever patched.
 			allow("", "events", "create"),
-			// One list at an expiry, of one namespace and label; pods are not cached.
-			allow("", "pods", "list"),
+			// A list of each at an expiry, of one namespace and label; they are not cached.
+			allow("", "pods", "list"), allow("batch", "jobs", "list"),
 			only("trainjobs.trainer.kubeflow.org", allow("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch")),
 		},
 		"Role signalbox-reconciler": {

@@ -58,7 +58,7 @@ type Cluster struct {
 	// Config has all rights (group system:masters) and no client-side rate limit.
 	Config *rest.Config
 	// Client uses Config. It knows the types of core, batch, apps, rbac,
-	// coordination, admissionregistration and apiextensions; other kinds go through
+	// coordination, admissionregistration, apiextensions and policy; other kinds go through
 	// unstructured.Unstructured. It reads live, without a cache.
 	Client client.Client
 	// Kubeconfig is the path of a kubeconfig with the rights of Config.

@@ -9,6 +9,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,6 +214,39 @@ func TestDeadlineOfPendingPods(t *testing.T) {
 	s.failsAt("job", start.Add(10*time.Second))
 	if message := meta.FindStatusCondition(s.get("job").Status.Conditions, trainer.ConditionFailed).Message; !strings.HasSuffix(message, "; no pod was ever ready") {
 		t.Errorf("message = %q", message)
+	}
+}
+
+// A job that hangs since its pod was evicted, with no room for another one, is still ended; it
+// is not said that no pod was ever ready.
+func TestDeadlineAfterAnEviction(t *testing.T) {
+	s := newScene(t)
+	start := s.stamp(s.create("job", deadlineAnnotation(15)))
+	pods := s.running("job")
+	s.cordon(true)
+	t.Cleanup(func() { s.cordon(false) })
+	s.must(s.cluster.Client.SubResource("eviction").Create(s.ctx, &pods[0], &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pods[0].Namespace, Name: pods[0].Name},
+	}))
+	s.eventually("a pending pod in its place", func() (bool, string) {
+		now := s.pods("job")
+		return len(now) == 1 && now[0].UID != pods[0].UID && now[0].Status.Phase == corev1.PodPending, s.children("job")
+	})
+	s.holds("job", start.Add(15*time.Second))
+	s.failsAt("job", start.Add(15*time.Second))
+	if message := meta.FindStatusCondition(s.get("job").Status.Conditions, trainer.ConditionFailed).Message; strings.Contains(message, "ever ready") {
+		t.Errorf("message = %q", message)
+	}
+}
+
+// cordon keeps new pods from all nodes, or lets them come.
+func (s *scene) cordon(closed bool) {
+	s.Helper()
+	var nodes corev1.NodeList
+	s.must(s.cluster.Client.List(context.Background(), &nodes))
+	for i := range nodes.Items {
+		patch := fmt.Sprintf(`{"spec":{"unschedulable":%v}}`, closed)
+		s.must(s.cluster.Client.Patch(context.Background(), &nodes.Items[i], client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 }
 
