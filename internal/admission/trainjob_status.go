@@ -25,8 +25,9 @@ const TrainJobStatusPath = "/mutate-trainjob-status"
 // early.
 //
 // It fails open: a blocked status write would hide the state of every job, and the
-// reconciler sets an end by a deadline again when it is lost. The webhook configuration calls it only for writes
-// that drop or alter a terminal condition or add one by a deadline.
+// reconciler sets an end by a deadline again when it is lost. The webhook configuration calls
+// it only for writes that drop or alter a terminal condition, set a second one, or add one by
+// a deadline.
 type TrainJobStatusMutator struct {
 	Clock clock.PassiveClock
 	// TrainerUser is the user name of Trainer's controller; empty lets its deadlines pass

@@ -236,7 +236,9 @@ func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete JobSet: %w", err)
 		}
-		log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
+		if err == nil {
+			log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
+		}
 	}
 	r.tellOf(ctx, job, now)
 	return nil
