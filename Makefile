@@ -78,7 +78,8 @@ fuzz: ## Fuzz each target for FUZZ_TIME (30s).
 
 .PHONY: generate
 generate: ## Write the generated code anew.
-	$(CONTROLLER_GEN) object paths=./internal/trainer/...
+	$(CONTROLLER_GEN) object paths=./internal/trainer/... paths=./api/...
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/signalbox/files/crds
 
 .PHONY: lint
 lint: ## Run the linters.
@@ -89,7 +90,7 @@ verify: lint ## Check that generated code and modules are as they should be, and
 	@for module in $(MODULES); do $(GO) -C $$module mod tidy -diff; done
 	@for module in test/trainers/*; do $(GO) -C $$module mod verify; done
 	@before=$$(mktemp); trap 'rm -f "$$before"' EXIT; \
-		find . -name 'zz_generated*' -exec sha256sum {} + > "$$before"; \
+		find . \( -name 'zz_generated*' -o -path './charts/*/files/crds/*' \) -exec sha256sum {} + > "$$before"; \
 		$(MAKE) --no-print-directory generate; \
 		sha256sum --check --quiet "$$before" || { echo "generated code was out of date; now it is not: commit it"; exit 1; }
 

@@ -1,9 +1,4 @@
-// Package v1alpha1 holds the public names of Signalbox: the annotations that it
-// reads and writes on the objects of Kubeflow Trainer.
 package v1alpha1
-
-// Group is the API group of Signalbox's own kinds and the prefix of all its annotations.
-const Group = "lifecycle.trainer.kubeflow.org"
 
 // Annotations that users set on a TrainJob.
 const (
@@ -22,9 +17,11 @@ const (
 	AnnotationResumedAt = Group + "/resumed-at"
 	// AnnotationRuntimeSource names the runtime of the TrainJob as KIND/NAME.
 	AnnotationRuntimeSource = Group + "/runtime-source"
-	// AnnotationRuntimeRevision is the revision of the runtime's content.
+	// AnnotationRuntimeRevision is the revision of the runtime's content. The webhook also
+	// keeps it in the template annotations of every runtime, from where Trainer copies it
+	// to the JobSet.
 	AnnotationRuntimeRevision = Group + "/runtime-revision"
-	// AnnotationRuntimeSnapshot is the sealed content of the runtime.
+	// AnnotationRuntimeSnapshot is the sealed runtime: JSON, compressed by gzip, in base64.
 	AnnotationRuntimeSnapshot = Group + "/runtime-snapshot"
 )
 
@@ -38,3 +35,11 @@ func ProtectedAnnotations() []string {
 		AnnotationRuntimeSource,
 	}
 }
+
+// AnnotationSnapshotSource is on the objects that hold a snapshot and names its runtime as
+// KIND/NAME. The name of the annotation is that of the Kubeflow proposal.
+const AnnotationSnapshotSource = "trainer.kubeflow.org/snapshot-source"
+
+// LabelRuntimeRevision is on the ConfigMap from which Trainer reads the runtime of a TrainJob,
+// once Signalbox looks after it. Its value is the revision of the content.
+const LabelRuntimeRevision = Group + "/runtime-revision"

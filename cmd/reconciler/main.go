@@ -1,4 +1,5 @@
-// Command reconciler enforces the deadlines of TrainJobs. Of several replicas one acts.
+// Command reconciler enforces the deadlines of TrainJobs and keeps what Trainer and people read
+// of their runtimes as it was sealed. Of several replicas one acts.
 package main
 
 import (

@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
@@ -24,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/command"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -85,7 +86,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, trainer.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, trainer.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -95,7 +96,8 @@ func newManager(o options) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", trainer.CRDName)},
+				&apiextensionsv1.CustomResourceDefinition{}: trainer.CacheCRD(),
+				&corev1.ConfigMap{}:                         snapshot.CacheConfigMaps(),
 			},
 		},
 		// A request that is never answered must not hold a worker for ever.
@@ -117,7 +119,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, setup(mgr, o)
 }
 
-// setup adds the reconciler, the detector and the probes to the manager.
+// setup adds the reconcilers, the detector and the probes to the manager.
 func setup(mgr ctrl.Manager, o options) error {
 	figures, err := deadline.NewMetrics(metrics.Registry, mgr.GetClient(), clock.RealClock{})
 	if err != nil {
@@ -133,9 +135,29 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err := reconciler.SetupWithManager(mgr, o.workers); err != nil {
 		return err
 	}
-	detector := &trainer.Detector{Client: mgr.GetClient()}
+	detector := &trainer.Detector{CRDs: mgr.GetCache()}
 	if err := detector.SetupWithManager(mgr, metrics.Registry); err != nil {
 		return err
+	}
+	writes, err := snapshot.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	snapshots := &snapshot.Reconciler{
+		Client:  mgr.GetClient(),
+		Live:    mgr.GetAPIReader(),
+		Clock:   clock.RealClock{},
+		Trainer: detector,
+		Metrics: writes,
+	}
+	if err := snapshots.SetupWithManager(mgr, o.workers); err != nil {
+		return err
+	}
+	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
+		stamper := &snapshot.Stamper{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Metrics: writes}
+		if err := stamper.SetupWithManager(mgr); err != nil {
+			return err
+		}
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

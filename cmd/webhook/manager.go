@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"flag"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,12 +21,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/admission"
 	"github.com/signalbox-dev/signalbox/internal/certificate"
 	"github.com/signalbox-dev/signalbox/internal/command"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -66,7 +73,7 @@ func newManager(o options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, trainer.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, trainer.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -83,7 +90,7 @@ func newManager(o options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
-		Cache:  onlyTheCertificate(o),
+		Cache:  cached(o),
 		// A request that is never answered must not hold a worker for ever.
 		Controller:              config.Controller{ReconciliationTimeout: command.RequestTimeout},
 		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
@@ -109,11 +116,31 @@ func newManager(o options) (ctrl.Manager, error) {
 // setup adds the webhooks and the probes to the manager.
 func setup(mgr ctrl.Manager, o options) error {
 	server, clock := mgr.GetWebhookServer(), clock.RealClock{}
+	detector := &trainer.Detector{CRDs: mgr.GetCache()}
+	if err := detector.SetupWithManager(mgr, metrics.Registry); err != nil {
+		return err
+	}
+	seals, err := snapshot.NewAdmissionMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(runtimesInCache{mgr.GetCache()}); err != nil {
+		return err
+	}
+	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: snapshot.NewResolver(mgr.GetCache(), mgr.GetAPIReader()), Metrics: seals}
+	gate := &admission.JobSetValidator{
+		TrainJobs:      mgr.GetAPIReader(),
+		ConfigMaps:     mgr.GetAPIReader(),
+		Clock:          clock,
+		KeepsSnapshots: detector.KeepsSnapshots,
+		TrainerUser:    o.trainerUser,
+	}
 	for path, handler := range map[string]webhook.AdmissionHandler{
-		admission.TrainJobMutatePath:   &admission.TrainJobMutator{Clock: clock},
+		admission.TrainJobMutatePath:   mutator,
 		admission.TrainJobValidatePath: &admission.TrainJobValidator{},
 		admission.TrainJobStatusPath:   &admission.TrainJobStatusMutator{Clock: clock, TrainerUser: o.trainerUser},
-		admission.JobSetValidatePath:   &admission.JobSetValidator{TrainJobs: mgr.GetAPIReader(), Clock: clock, TrainerUser: o.trainerUser},
+		admission.JobSetValidatePath:   gate,
+		admission.RuntimeMutatePath:    &admission.RuntimeMutator{},
 	} {
 		server.Register(path, &webhook.Admission{Handler: handler})
 	}
@@ -123,9 +150,31 @@ func setup(mgr ctrl.Manager, o options) error {
 	return mgr.AddReadyzCheck("serving", server.StartedChecker())
 }
 
-// onlyTheCertificate keeps the cache to the objects of the self-managed certificate, so that
-// rights to these, by name, are all that it needs.
-func onlyTheCertificate(o options) cache.Options {
+// runtimesInCache has the cache fetch all runtimes when it starts, so that the first TrainJob
+// need not wait for them. A kind that is not installed is fetched when it is first asked for.
+type runtimesInCache struct{ cache cache.Cache }
+
+func (r runtimesInCache) Start(ctx context.Context) error {
+	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
+		if _, err := r.cache.GetInformer(ctx, runtimeOfKind(kind), cache.BlockUntilSynced(false)); err != nil {
+			log.FromContext(ctx).Info("runtimes are read when they are needed", "kind", kind, "reason", err.Error())
+		}
+	}
+	return nil
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (runtimesInCache) NeedLeaderElection() bool { return false }
+
+func runtimeOfKind(kind string) *unstructured.Unstructured {
+	runtime := &unstructured.Unstructured{}
+	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind(kind))
+	return runtime
+}
+
+// cached keeps the cache to the objects of the self-managed certificate, so that rights to
+// these, by name, are all that it needs, to the CRD of TrainJobs, and to the runtimes.
+func cached(o options) cache.Options {
 	named := func(name string) fields.Selector {
 		return fields.OneTermEqualSelector("metadata.name", name)
 	}
@@ -135,5 +184,9 @@ func onlyTheCertificate(o options) cache.Options {
 		},
 		&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: named(o.configuration)},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(o.configuration)},
+		&apiextensionsv1.CustomResourceDefinition{}:               trainer.CacheCRD(),
+
+		runtimeOfKind(trainer.ClusterTrainingRuntimeKind): {Transform: cache.TransformStripManagedFields()},
+		runtimeOfKind(trainer.TrainingRuntimeKind):        {Transform: cache.TransformStripManagedFields()},
 	}}
 }

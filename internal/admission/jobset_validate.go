@@ -6,15 +6,20 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -23,8 +28,8 @@ const JobSetValidatePath = "/validate-jobset"
 
 // JobSetValidator is the validating webhook of the JobSets of TrainJobs: on CREATE, on the
 // UPDATE that ends a suspension, and on a DELETE by Trainer's own account. A TrainJob that is
-// finished or whose time is up gets no pods again, and one that has time left keeps those it
-// has.
+// finished or whose time is up gets no pods again, one that has time left keeps those it has,
+// and one that is sealed gets none that are built from other content.
 //
 // It fails closed: pods that start are hard to take back. The webhook configuration calls it
 // only for JobSets whose controller is a TrainJob, and for no deletion but Trainer's own, so
@@ -32,7 +37,14 @@ const JobSetValidatePath = "/validate-jobset"
 type JobSetValidator struct {
 	// TrainJobs reads live: a cached TrainJob could be one that still has time left.
 	TrainJobs client.Reader
-	Clock     clock.PassiveClock
+	// ConfigMaps reads live: a cached one could hold content that is not the one that
+	// Trainer builds from.
+	ConfigMaps client.Reader
+	Clock      clock.PassiveClock
+	// KeepsSnapshots tells whether the installed Trainer reads the runtime of a TrainJob
+	// from a ConfigMap; one that does not builds from the runtime as it is, and the content
+	// of its JobSets is not judged.
+	KeepsSnapshots func(ctx context.Context) bool
 	// TrainerUser is the user name of Trainer's controller; empty lets all deletions pass.
 	TrainerUser string
 }
@@ -40,6 +52,7 @@ type JobSetValidator struct {
 // jobSet is the part of a JobSet that the rules read.
 type jobSet struct {
 	metav1.ObjectMeta `json:"metadata"`
+	Spec              trainer.JobSetSpec `json:"spec"`
 }
 
 // Handle answers one admission request: 403 with the reason, 400 for what it cannot decode,
@@ -75,6 +88,45 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 		return admission.Denied(fmt.Sprintf("TrainJob %s is finished", job.Name))
 	case decision.State == deadline.Expired:
 		return admission.Denied(fmt.Sprintf("TrainJob %s is past its deadline", job.Name))
+	default:
+		return v.judgeContent(ctx, req, job)
+	}
+	return admission.Allowed("")
+}
+
+// judgeContent refuses a JobSet that starts and is not built from what is sealed into its
+// TrainJob, or may not be: Trainer puts the revision of what it read on the JobSet, and the
+// ConfigMap that it read from holds that content. After a refusal Trainer tries again.
+func (v *JobSetValidator) judgeContent(ctx context.Context, req admission.Request, job *trainer.TrainJob) admission.Response {
+	var object jobSet
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode JobSet: %w", err))
+	}
+	if ptr.Deref(object.Spec.Suspend, false) {
+		return admission.Allowed("")
+	}
+	sealed, err := snapshot.Of(job)
+	if err != nil {
+		// Nothing can be built from it, so nothing is lost by building from what is there.
+		log.FromContext(ctx).Error(err, "the seal of a TrainJob cannot be read; its JobSet is not judged", "trainJob", client.ObjectKeyFromObject(job))
+	}
+	if sealed == nil || !v.KeepsSnapshots(ctx) {
+		return admission.Allowed("")
+	}
+	if revision := object.Annotations[v1alpha1.AnnotationRuntimeRevision]; revision != sealed.Revision {
+		return admission.Denied(fmt.Sprintf("TrainJob %s runs on revision %s of %s, this JobSet is built from revision %q",
+			job.Name, sealed.Revision, snapshot.Name(sealed.Source), revision))
+	}
+	config := &corev1.ConfigMap{}
+	err = v.ConfigMaps.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: trainer.SnapshotConfigMap(job.Name)}, config)
+	switch {
+	case apierrors.IsNotFound(err):
+		return admission.Allowed("")
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("read ConfigMap: %w", err))
+	case !metav1.IsControlledBy(config, job) || !sealed.HoldsFor(config.Data[trainer.SnapshotKey], object.Annotations):
+		return admission.Denied(fmt.Sprintf("TrainJob %s runs on revision %s of %s, which ConfigMap %s does not hold yet, or not when this JobSet was built",
+			job.Name, sealed.Revision, snapshot.Name(sealed.Source), config.Name))
 	}
 	return admission.Allowed("")
 }

@@ -9,11 +9,13 @@ import (
 	"net/http"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -22,23 +24,36 @@ const TrainJobMutatePath = "/mutate-trainjob"
 
 // TrainJobMutator is the mutating webhook of TrainJobs, on CREATE and UPDATE. It keeps the
 // protected annotations: what a client sends for them is dropped or put back, and the stamp
-// of the present active period is written when that period starts. It puts back a deadline
-// that an update drops.
+// of the present active period is written when that period starts, the runtime is sealed when
+// the first one does. It puts back a deadline that an update drops.
 //
 // It fails closed: a TrainJob that starts without its stamp could end early or late. The
 // webhook configuration calls it only where one of these fields can be at stake, so that
 // labels, status and finalizers do not depend on it.
 type TrainJobMutator struct {
-	Clock clock.PassiveClock
+	Clock    clock.PassiveClock
+	Runtimes *snapshot.Resolver
+	Metrics  *snapshot.AdmissionMetrics
 }
 
-// Handle answers one admission request. It refuses only what it cannot decode (400).
-func (m *TrainJobMutator) Handle(_ context.Context, req admission.Request) admission.Response {
+// Handle answers one admission request. It refuses what it cannot decode (400), and the start
+// of a TrainJob whose runtime does not exist (422); 500 when the runtime cannot be read.
+func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	before, after, err := decodeTrainJobs(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	want := m.protected(before, after)
+	var warning string
+	if after.ManagedByTrainer() {
+		var refusal *field.Error
+		if warning, refusal, err = m.seal(ctx, req, before, after, want); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if refusal != nil {
+			return invalid(after, field.ErrorList{refusal})
+		}
+	}
 	var patch []jsonpatch.Operation
 	var warnings []string
 	if before != nil && after.ManagedByTrainer() {
@@ -46,6 +61,9 @@ func (m *TrainJobMutator) Handle(_ context.Context, req admission.Request) admis
 		keep, warnings = deadline.Keep(before, after)
 		patch = specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, keep.Spec)
 		want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
+	}
+	if warning != "" {
+		warnings = append(warnings, warning)
 	}
 	patch = append(patch, annotationPatch(after.Annotations, want)...)
 	return admission.Patched("", patch...).WithWarnings(warnings...)

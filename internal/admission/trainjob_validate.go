@@ -2,12 +2,19 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -16,7 +23,8 @@ import (
 const TrainJobValidatePath = "/validate-trainjob"
 
 // TrainJobValidator is the validating webhook of TrainJobs, on CREATE and UPDATE. It refuses
-// deadlines out of bounds and changes of a deadline.
+// deadlines out of bounds, changes of a deadline, and runtimePatches that would forge what
+// Signalbox writes on the JobSet.
 //
 // It fails closed, for the same requests as the mutating webhook: a deadline that slipped
 // past could not be corrected later, being immutable.
@@ -33,10 +41,59 @@ func (*TrainJobValidator) Handle(_ context.Context, req admission.Request) admis
 	if !after.ManagedByTrainer() || deleting {
 		return admission.Allowed("")
 	}
-	if errs := deadline.Validate(before, after); len(errs) > 0 {
+	errs := deadline.Validate(before, after)
+	patched, err := validatePatches(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if errs = append(errs, patched...); len(errs) > 0 {
 		return invalid(after, errs)
 	}
 	return admission.Allowed("").WithWarnings(deadline.Warnings(after)...)
+}
+
+// runtimePatches is the part of a TrainJob that Trainer copies to the JobSet as it is.
+type runtimePatches struct {
+	Spec struct {
+		RuntimePatches []struct {
+			TrainingRuntimeSpec struct {
+				Template struct {
+					Metadata struct {
+						Annotations map[string]string `json:"annotations"`
+					} `json:"metadata"`
+				} `json:"template"`
+			} `json:"trainingRuntimeSpec"`
+		} `json:"runtimePatches"`
+	} `json:"spec"`
+}
+
+// validatePatches refuses annotations of ours in runtimePatches, unless they are stored: what
+// slipped in while the webhook was away must not hold up a suspension.
+func validatePatches(req admission.Request) (field.ErrorList, error) {
+	var before, after runtimePatches
+	if err := json.Unmarshal(req.Object.Raw, &after); err != nil {
+		return nil, fmt.Errorf("decode runtimePatches: %w", err)
+	}
+	if req.Operation == admissionv1.Update {
+		if err := json.Unmarshal(req.OldObject.Raw, &before); err != nil {
+			return nil, fmt.Errorf("decode stored runtimePatches: %w", err)
+		}
+	}
+	stored := map[string]string{}
+	for _, patch := range before.Spec.RuntimePatches {
+		maps.Copy(stored, patch.TrainingRuntimeSpec.Template.Metadata.Annotations)
+	}
+	var errs field.ErrorList
+	for i, patch := range after.Spec.RuntimePatches {
+		annotations := patch.TrainingRuntimeSpec.Template.Metadata.Annotations
+		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+			if value, found := stored[key]; strings.HasPrefix(key, v1alpha1.Group+"/") && (!found || value != annotations[key]) {
+				path := field.NewPath("spec", "runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "metadata", "annotations").Key(key)
+				errs = append(errs, field.Forbidden(path, "annotations of "+v1alpha1.Group+" on a JobSet are Signalbox's own"))
+			}
+		}
+	}
+	return errs, nil
 }
 
 // invalid refuses the TrainJob with all that is wrong with it.

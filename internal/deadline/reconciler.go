@@ -57,14 +57,12 @@ type Reconciler struct {
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	jobSet := &metav1.PartialObjectMetadata{}
-	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("deadline").
 		// A periodic resync changes nothing stored: timers do the waiting.
 		For(&trainer.TrainJob{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		// A JobSet matters when it appears: after an expiry it has no business to.
-		WatchesMetadata(jobSet,
+		Watches(&trainer.JobSet{},
 			handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &trainer.TrainJob{}, handler.OnlyControllerOwner()),
 			builder.WithPredicates(predicate.Funcs{
 				// Another one of the same name, its creation missed between two lists.
@@ -223,8 +221,7 @@ func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured
 // cache is enough to find the JobSet: one that the cache does not have yet brings its own
 // event when it arrives.
 func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time.Time) error {
-	jobSet := &metav1.PartialObjectMetadata{}
-	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
+	jobSet := &trainer.JobSet{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read JobSet: %w", err)

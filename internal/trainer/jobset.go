@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 )
 
 // JobSetGroupVersionKind is the kind of the object that Trainer makes of a TrainJob, with the
@@ -17,7 +18,7 @@ const (
 	LabelRestartAttempt = "jobset.sigs.k8s.io/restart-attempt"
 )
 
-// JobSet is the view of a JobSet: whether it is finished. Like the view of the TrainJob it is
+// JobSet is the view of a JobSet: whether it is held back and whether it is finished. Like the view of the TrainJob it is
 // for reading only.
 //
 // +kubebuilder:object:root=true
@@ -25,7 +26,14 @@ type JobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	Spec   JobSetSpec   `json:"spec,omitempty"`
 	Status JobSetStatus `json:"status,omitempty"`
+}
+
+// JobSetSpec is the part of a JobSet's spec that tells whether it may run.
+type JobSetSpec struct {
+	// Suspend holds the JobSet back when true; absent is the same as false.
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // JobSetStatus is the part of a JobSet's status that tells its end.
@@ -42,6 +50,9 @@ type JobSetList struct {
 
 	Items []JobSet `json:"items"`
 }
+
+// Suspended tells whether the JobSet is held back.
+func (j *JobSet) Suspended() bool { return ptr.Deref(j.Spec.Suspend, false) }
 
 // Finished tells whether the JobSet has ended, well or not. Trainer copies that to the
 // TrainJob when it next looks.

@@ -62,6 +62,8 @@ type TrainJobSpec struct {
 	Suspend *bool `json:"suspend,omitempty"`
 	// ActiveDeadlineSeconds is the deadline in seconds. Trainer knows it since 2.2.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// RuntimeRef names the runtime.
+	RuntimeRef RuntimeRef `json:"runtimeRef,omitempty"`
 	// ManagedBy names who runs the TrainJob; absent is ControllerName.
 	ManagedBy *string `json:"managedBy,omitempty"`
 }

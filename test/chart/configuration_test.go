@@ -15,16 +15,17 @@ import (
 
 func TestWebhookConfigurations(t *testing.T) {
 	type expectation struct {
-		policy, statusPolicy admissionregistrationv1.FailurePolicyType
-		timeout              int32
-		excluded             []string
-		ca                   string
-		annotations          map[string]string
-		deletions            bool
+		policy, statusPolicy, runtimePolicy admissionregistrationv1.FailurePolicyType
+		timeout                             int32
+		excluded                            []string
+		ca                                  string
+		annotations                         map[string]string
+		deletions                           bool
 	}
 	byDefault := func(tweak func(*expectation)) expectation {
 		want := expectation{
-			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Ignore, timeout: 5,
+			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Ignore,
+			runtimePolicy: admissionregistrationv1.Ignore, timeout: 5,
 			excluded: []string{namespace, "kube-system"}, deletions: true,
 		}
 		tweak(&want)
@@ -47,6 +48,10 @@ func TestWebhookConfigurations(t *testing.T) {
 		"a status that needs the webhook": {
 			values: []string{"webhook.statusFailurePolicy=Fail"},
 			want:   byDefault(func(want *expectation) { want.statusPolicy = admissionregistrationv1.Fail }),
+		},
+		"runtimes that need the webhook": {
+			values: []string{"webhook.runtimeFailurePolicy=Fail"},
+			want:   byDefault(func(want *expectation) { want.runtimePolicy = admissionregistrationv1.Fail }),
 		},
 		"early deadlines are kept": {
 			values: []string{"trainer.correctEarlyDeadlines=false"},
@@ -77,8 +82,11 @@ func TestWebhookConfigurations(t *testing.T) {
 			want := expectedWebhooks(tc.want.deletions)
 			for i := range want {
 				want[i].TimeoutSeconds, want[i].FailurePolicy = &tc.want.timeout, &tc.want.policy
-				if *want[i].ClientConfig.Service.Path == admission.TrainJobStatusPath {
+				switch *want[i].ClientConfig.Service.Path {
+				case admission.TrainJobStatusPath:
 					want[i].FailurePolicy = &tc.want.statusPolicy
+				case admission.RuntimeMutatePath:
+					want[i].FailurePolicy = &tc.want.runtimePolicy
 				}
 				want[i].NamespaceSelector.MatchExpressions[0].Values = tc.want.excluded
 				if tc.want.ca != "" {
@@ -128,10 +136,14 @@ func expectedWebhooks(deletions bool) []admissionregistrationv1.MutatingWebhook 
 	if deletions {
 		jobSets.Operations = append(slices.Clone(writes), admissionregistrationv1.Delete)
 	}
+	// Runtimes of the whole cluster and of a namespace come the same way.
+	runtimes := rule("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", writes)
+	runtimes.Resources, runtimes.Scope = append(runtimes.Resources, "clustertrainingruntimes"), ptr.To(admissionregistrationv1.AllScopes)
 	again := ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
 	return []admissionregistrationv1.MutatingWebhook{
 		webhook("trainjob", admission.TrainJobMutatePath, again, trainJobs(writes, "trainjobs")),
 		webhook("trainjob-status", admission.TrainJobStatusPath, again, trainJobs(writes[1:], "trainjobs/status")),
+		webhook("runtime", admission.RuntimeMutatePath, again, runtimes),
 		webhook("trainjob", admission.TrainJobValidatePath, nil, trainJobs(writes, "trainjobs")),
 		webhook("jobset", admission.JobSetValidatePath, nil, jobSets),
 	}

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -28,6 +30,16 @@ const (
 
 // helm is the path of the pinned Helm.
 var helm string
+
+// codecs know the kinds of Kubernetes and of its extension by CRDs, and refuse a field that a
+// type does not have.
+var codecs = func() serializer.CodecFactory {
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		utilruntime.Must(add(types))
+	}
+	return serializer.NewCodecFactory(types, serializer.EnableStrict)
+}()
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -81,7 +93,7 @@ func render(t *testing.T, values ...string) []runtime.Object {
 	if err != nil {
 		t.Fatalf("render with %q: %v", values, err)
 	}
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	decoder := codecs.UniversalDeserializer()
 	reader := yaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(manifests)))
 	defer reader.Close()
 	var objects []runtime.Object

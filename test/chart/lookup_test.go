@@ -139,7 +139,8 @@ func discovery(objects []runtime.Object) map[string]any {
 		}
 		resources[gv].APIResources = append(resources[gv].APIResources, metav1.APIResource{
 			Name: strings.ToLower(kind.Kind) + "s", Kind: kind.Kind, Verbs: metav1.Verbs{"get", "list"},
-			Namespaced: !strings.HasPrefix(kind.Kind, "Cluster") && !strings.HasSuffix(kind.Kind, "Configuration"),
+			Namespaced: !strings.HasPrefix(kind.Kind, "Cluster") && !strings.HasSuffix(kind.Kind, "Configuration") &&
+				kind.Kind != "CustomResourceDefinition",
 		})
 	}
 	answers["/apis"] = groups

@@ -32,12 +32,15 @@ var variants = map[string][]string{
 	"one replica each, no metrics": {
 		"webhook.replicas=1", "reconciler.replicas=1", "metrics.port=0",
 	},
+	"the CRD comes from elsewhere":  {"crds.install=false"},
+	"the CRD goes with the release": {"crds.keep=false"},
 	"early deadlines are kept": {
 		"trainer.correctEarlyDeadlines=false", "reconciler.warnBefore=0s",
 	},
 	"everything optional": {
 		"imagePullSecrets={registry}", "log.level=debug", "log.format=text",
 		"webhook.image.tag=1.2.3", "webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=10",
+		"webhook.runtimeFailurePolicy=Fail",
 		"trainer.serviceAccount=team-a/my-trainer.v2", "reconciler.warnBefore=1h30m",
 		"webhook.excludedNamespaces={kube-system,other}",
 		"webhook.priorityClassName=system-cluster-critical",
@@ -58,8 +61,9 @@ func TestLint(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	all := []string{
-		"ClusterRole signalbox-reconciler", "ClusterRole signalbox-webhook",
+		"ClusterRole signalbox-reconciler", "ClusterRole signalbox-view", "ClusterRole signalbox-webhook",
 		"ClusterRoleBinding signalbox-reconciler", "ClusterRoleBinding signalbox-webhook",
+		"CustomResourceDefinition trainingruntimesnapshots.lifecycle.trainer.kubeflow.org",
 		"Deployment signalbox-reconciler", "Deployment signalbox-webhook",
 		"MutatingWebhookConfiguration signalbox",
 		"PodDisruptionBudget signalbox-reconciler", "PodDisruptionBudget signalbox-webhook",
@@ -76,6 +80,9 @@ func TestObjects(t *testing.T) {
 	budgets := map[string]bool{
 		"PodDisruptionBudget signalbox-reconciler": true, "PodDisruptionBudget signalbox-webhook": true,
 	}
+	crds := map[string]bool{
+		"CustomResourceDefinition trainingruntimesnapshots.lifecycle.trainer.kubeflow.org": true,
+	}
 	for name, tc := range map[string]struct {
 		values  []string
 		without map[string]bool
@@ -87,6 +94,11 @@ func TestObjects(t *testing.T) {
 		"one replica has no budget": {
 			values: []string{"webhook.replicas=1", "reconciler.replicas=1"}, without: budgets,
 		},
+		"a CRD from elsewhere": {values: []string{"crds.install=false"}, without: crds},
+		"a CRD from elsewhere has nothing to keep": {
+			values: []string{"crds.install=false", "crds.keep=true"}, without: crds,
+		},
+		"a CRD that is not kept is still there": {values: []string{"crds.keep=false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []string

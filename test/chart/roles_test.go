@@ -2,6 +2,8 @@ package chart_test
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,35 +12,56 @@ import (
 
 // TestRoles holds every right, with the call that needs it. More than these is too much.
 func TestRoles(t *testing.T) {
-	reconciler := map[string][]rbacv1.PolicyRule{
+	trainJobCRD := only("trainjobs.trainer.kubeflow.org", allow("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch"))
+	common := map[string][]rbacv1.PolicyRule{
 		"ClusterRole signalbox-reconciler": {
 			// List and watch are the cache; get is the last look before a TrainJob is failed.
 			allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch"),
 			allow("trainer.kubeflow.org", "trainjobs/status", "patch"),
+			// What a TrainJob owns blocks its deletion in the foreground. Where the admission
+			// plugin OwnerReferencesPermissionEnforcement is on, saying so takes this right.
+			allow("trainer.kubeflow.org", "trainjobs/finalizers", "update"),
+			runtimes("get", "list", "watch", "patch"),
+			// The copies that Trainer reads: their names are those of the TrainJobs.
+			allow("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
+			allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get", "list", "watch", "create", "patch", "delete"),
 			allow("jobset.x-k8s.io", "jobsets", "get", "list", "watch", "delete"),
 			// An event has a name of its own, so that none is ever patched.
 			allow("", "events", "create"),
 			// A list of each at an expiry, of one namespace and label; they are not cached.
 			allow("", "pods", "list"), allow("batch", "jobs", "list"),
-			only("trainjobs.trainer.kubeflow.org", allow("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch")),
+			trainJobCRD,
+		},
+		"ClusterRole signalbox-view": {
+			allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get", "list", "watch"),
 		},
 		"Role signalbox-reconciler": {
 			allow("coordination.k8s.io", "leases", "create"),
 			only("signalbox-reconciler", allow("coordination.k8s.io", "leases", "get", "update")),
 		},
 	}
-	// The JobSet webhook reads the TrainJob live, whoever makes the certificate.
-	readTrainJobs := allow("trainer.kubeflow.org", "trainjobs", "get")
+	// Whoever makes the certificate.
+	judging := []rbacv1.PolicyRule{
+		// The JobSet webhook reads the TrainJob live.
+		allow("trainer.kubeflow.org", "trainjobs", "get"),
+		// List and watch are the cache that TrainJobs are sealed from; get is the live look
+		// that shows whether it lags.
+		runtimes("get", "list", "watch"),
+		// The JobSet webhook reads Trainer's copy of the runtime live.
+		allow("", "configmaps", "get"),
+		allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get"),
+		trainJobCRD,
+	}
 	configurations := only("signalbox", allow("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list", "watch", "patch"))
 	configurations.Resources = append(configurations.Resources, "validatingwebhookconfigurations")
 	selfManaged := map[string][]rbacv1.PolicyRule{
-		"ClusterRole signalbox-webhook": {readTrainJobs, configurations},
+		"ClusterRole signalbox-webhook": append(slices.Clone(judging), configurations),
 		"Role signalbox-webhook": {
 			only("signalbox-webhook-cert", allow("", "secrets", "list", "watch", "update")),
 		},
 	}
 	givenCertificate := map[string][]rbacv1.PolicyRule{
-		"ClusterRole signalbox-webhook": {readTrainJobs},
+		"ClusterRole signalbox-webhook": judging,
 	}
 	for name, tc := range map[string]struct {
 		values  []string
@@ -49,9 +72,11 @@ func TestRoles(t *testing.T) {
 		"everything optional":      {values: variants["everything optional"], webhook: selfManaged},
 		"a certificate of its own": {values: ownCertificate, webhook: givenCertificate},
 		"a CA in the values":       {values: variants["a CA in the values"], webhook: givenCertificate},
+		// Who installs it says nothing of who may see it.
+		"the CRD comes from elsewhere": {values: variants["the CRD comes from elsewhere"], webhook: selfManaged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := maps.Clone(reconciler)
+			want := maps.Clone(common)
 			maps.Copy(want, tc.webhook)
 			objects := render(t, tc.values...)
 			got := map[string][]rbacv1.PolicyRule{}
@@ -66,6 +91,35 @@ func TestRoles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAggregatedRoles checks that users get the rights of one role, and of no other: a label
+// would give everybody who may view a namespace those of the reconciler too.
+func TestAggregatedRoles(t *testing.T) {
+	want := map[string]map[string]string{
+		"signalbox-view":       {"rbac.authorization.k8s.io/aggregate-to-view": "true"},
+		"signalbox-reconciler": {},
+		"signalbox-webhook":    {},
+	}
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]map[string]string{}
+			for name, role := range named[*rbacv1.ClusterRole](t, render(t, values...)) {
+				got[name] = maps.Clone(role.Labels)
+				maps.DeleteFunc(got[name], func(key, _ string) bool { return !strings.HasPrefix(key, rbacv1.GroupName+"/") })
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("labels that aggregate (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// runtimes allows this for the runtimes of namespaces and of the cluster.
+func runtimes(verbs ...string) rbacv1.PolicyRule {
+	rule := allow("trainer.kubeflow.org", "trainingruntimes", verbs...)
+	rule.Resources = append(rule.Resources, "clustertrainingruntimes")
+	return rule
 }
 
 func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {

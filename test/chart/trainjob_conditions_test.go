@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,6 +101,133 @@ func TestTrainJobConditions(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+const ourPrefix = v1alpha1.Group + "/"
+
+// patched is a TrainJob with these patches of its runtime.
+func patched(patches ...string) string {
+	return `{"spec":{"runtimePatches":[` + strings.Join(patches, ",") + `]}}`
+}
+
+// patch is one that puts these annotations on the JobSet.
+func patch(manager, annotations string) string {
+	return fmt.Sprintf(`{"manager":%q,"trainingRuntimeSpec":{"template":{"metadata":{"annotations":%s}}}}`, manager, annotations)
+}
+
+// TestTrainJobConditionsOnPatches covers the patches of a runtime, by which a user could write
+// our annotations on the JobSet.
+func TestTrainJobConditionsOnPatches(t *testing.T) {
+	matchers := trainJobMatchers(t)
+	ours, others := patch("a", `{"`+ourPrefix+`runtime-revision":"1"}`), patch("b", `{"note":"1"}`)
+	onPods := `{"manager":"a","trainingRuntimeSpec":{"template":{"spec":{"replicatedJobs":[{"name":"node","template":
+		{"metadata":{"annotations":{"` + ourPrefix + `a":"1"}}}}]}}}}`
+	for name, tc := range map[string]struct {
+		// before is empty on CREATE.
+		before, after string
+		want          bool
+	}{
+		"ours in a new TrainJob": {after: patched(ours), want: true},
+
+		"ours comes as the first":               {before: `{}`, after: patched(ours), want: true},
+		"ours comes where there is no spec":     {before: `{"spec":null}`, after: patched(ours), want: true},
+		"ours comes where the list is null":     {before: `{"spec":{"runtimePatches":null}}`, after: patched(ours), want: true},
+		"ours comes before another":             {before: patched(others), after: patched(ours, others), want: true},
+		"ours comes after another":              {before: patched(others), after: patched(others, ours), want: true},
+		"ours comes beside a broken one":        {before: `{}`, after: patched(`1`, ours), want: true},
+		"ours comes in another's patch":         {before: patched(others), after: patched(patch("b", `{"note":"1","`+ourPrefix+`a":"1"}`)), want: true},
+		"ours changes":                          {before: patched(ours), after: patched(patch("a", `{"`+ourPrefix+`runtime-revision":"2"}`)), want: true},
+		"ours gets another name":                {before: patched(ours), after: patched(patch("a", `{"`+ourPrefix+`resumed-at":"1"}`)), want: true},
+		"ours goes to another manager":          {before: patched(ours), after: patched(patch("c", `{"`+ourPrefix+`runtime-revision":"1"}`)), want: true},
+		"ours is no text":                       {before: `{}`, after: patched(patch("a", `{"`+ourPrefix+`a":null}`)), want: true},
+		"ours has no name after the prefix":     {before: `{}`, after: patched(patch("a", `{"`+ourPrefix+`":"1"}`)), want: true},
+		"ours stays, another comes":             {before: patched(ours), after: patched(ours, others), want: true},
+		"ours stays":                            {before: patched(ours, others), after: patched(ours, others)},
+		"ours stays, a label comes":             {before: patched(ours), after: strings.Replace(patched(ours), `{`, `{"metadata":{"labels":{"team":"a"}},`, 1)},
+		"ours goes":                             {before: patched(ours, others), after: patched(others)},
+		"ours goes with the list":               {before: patched(ours), after: `{"spec":{}}`},
+		"ours goes with the spec":               {before: patched(ours), after: `{}`},
+		"another comes":                         {before: `{}`, after: patched(others)},
+		"another changes":                       {before: patched(others), after: patched(patch("b", `{"note":"2"}`))},
+		"one without annotations comes":         {before: `{}`, after: patched(patch("a", `{}`))},
+		"one that only begins as ours":          {before: `{}`, after: patched(patch("a", `{"lifecycle.trainer.kubeflow.org.example/a":"1"}`))},
+		"one that only ends as ours":            {before: `{}`, after: patched(patch("a", `{"x.`+ourPrefix+`a":"1"}`))},
+		"ours as a value":                       {before: `{}`, after: patched(patch("a", `{"note":"`+ourPrefix+`a"}`))},
+		"ours as a label":                       {before: `{}`, after: patched(strings.Replace(ours, "annotations", "labels", 1))},
+		"ours on pods, which is not on JobSets": {before: `{}`, after: patched(onPods)},
+		"a patch of nothing":                    {before: `{}`, after: patched(`{"manager":"a"}`)},
+		"an empty list comes":                   {before: `{}`, after: patched()},
+		"an empty list goes":                    {before: patched(), after: `{"spec":{}}`},
+
+		// The API server refuses these by the schema.
+		"the list is null":        {before: patched(others), after: `{"spec":{"runtimePatches":null}}`},
+		"the list is a text":      {before: `{}`, after: `{"spec":{"runtimePatches":"` + ourPrefix + `a"}}`},
+		"the list is a number":    {before: `{}`, after: `{"spec":{"runtimePatches":1}}`},
+		"the list is an object":   {before: `{}`, after: `{"spec":{"runtimePatches":` + ours + `}}`},
+		"patches are no objects":  {before: `{}`, after: patched(`null`, `"a"`, `1`, `true`, `[]`, `[`+ours+`]`)},
+		"the runtime is null":     {before: `{}`, after: patched(`{"trainingRuntimeSpec":null}`)},
+		"the template is null":    {before: `{}`, after: patched(`{"trainingRuntimeSpec":{"template":null}}`)},
+		"the template is a text":  {before: `{}`, after: patched(`{"trainingRuntimeSpec":{"template":"a"}}`)},
+		"the metadata is null":    {before: `{}`, after: patched(`{"trainingRuntimeSpec":{"template":{"metadata":null}}}`)},
+		"the metadata is a text":  {before: `{}`, after: patched(`{"trainingRuntimeSpec":{"template":{"metadata":"a"}}}`)},
+		"annotations are null":    {before: `{}`, after: patched(patch("a", `null`))},
+		"annotations are a text":  {before: `{}`, after: patched(patch("a", `"`+ourPrefix+`a"`))},
+		"annotations are numbers": {before: `{}`, after: patched(patch("a", `1`), patch("b", `[1]`))},
+		"annotations are a list":  {before: `{}`, after: patched(patch("a", `["`+ourPrefix+`a"]`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for who, conditions := range matchers {
+				t.Run(who, func(t *testing.T) {
+					checkMatch(t, conditions, trainJobs, request{before: tc.before, after: tc.after}, tc.want)
+				})
+			}
+		})
+	}
+}
+
+// TestTrainJobConditionsOnUnreadablePatches writes what cannot be read at all. It is refused at
+// once, or passes the webhook, as its failurePolicy says, and is refused by the schema anyway.
+func TestTrainJobConditionsOnUnreadablePatches(t *testing.T) {
+	for who, conditions := range trainJobMatchers(t) {
+		for name, after := range map[string]string{
+			"the runtime is a list":  patched(`{"trainingRuntimeSpec":[]}`),
+			"the template is a list": patched(`{"trainingRuntimeSpec":{"template":[]}}`),
+			"the metadata is a list": patched(`{"trainingRuntimeSpec":{"template":{"metadata":[]}}}`),
+		} {
+			t.Run(who+", "+name, func(t *testing.T) {
+				if got := match(t, conditions, trainJobs, request{before: `{}`, after: after}); got.Matches || got.Error == nil {
+					t.Errorf("webhook called: %t, error %v; want no call and an error", got.Matches, got.Error)
+				}
+			})
+		}
+	}
+}
+
+// TestTrainJobConditionsAreAffordable writes the largest patches that an API server would
+// store. An evaluation that costs too much is an error, by which the write would be refused.
+func TestTrainJobConditionsAreAffordable(t *testing.T) {
+	matchers := trainJobMatchers(t)
+	// Trainer allows 16 patches; an object has to stay below 1.5 MiB.
+	many, long := make([]string, 16), make([]string, 16)
+	for i := range many {
+		var keys strings.Builder
+		for j := range 8000 {
+			fmt.Fprintf(&keys, `"%x":"",`, i<<16+j)
+		}
+		many[i] = patch(fmt.Sprint(i), `{`+keys.String()+`"note":""}`)
+		long[i] = patch(fmt.Sprint(i), `{"`+strings.Repeat("x", 80<<10)+`":""}`)
+	}
+	for name, patches := range map[string][]string{"many annotations": many, "long annotations": long} {
+		before, after := patched(patches...), patched(append(patches[:15:15], patch("15", `{"note":"1"}`))...)
+		for who, conditions := range matchers {
+			t.Run(name+", "+who, func(t *testing.T) {
+				checkMatch(t, conditions, trainJobs, request{before: before, after: before}, false)
+				checkMatch(t, conditions, trainJobs, request{before: before, after: after}, false)
+				last := patched(append(patches[:15:15], patch("15", `{"`+ourPrefix+`a":"1"}`))...)
+				checkMatch(t, conditions, trainJobs, request{before: before, after: last}, true)
+			})
+		}
 	}
 }
 

@@ -53,6 +53,22 @@ func TestRefusedValues(t *testing.T) {
 			values: []string{"webhook.statusFailurePolicy=Warn"},
 			want:   "at '/webhook/statusFailurePolicy'",
 		},
+		"an unknown policy for runtimes": {
+			values: []string{"webhook.runtimeFailurePolicy=Warn"},
+			want:   "at '/webhook/runtimeFailurePolicy'",
+		},
+		"a CRD that is neither installed nor not": {
+			values: []string{"crds.install=IfMissing"},
+			want:   "at '/crds/install': got string, want boolean",
+		},
+		"a CRD that is neither kept nor removed": {
+			values: []string{"crds.keep=snapshots"},
+			want:   "at '/crds/keep': got string, want boolean",
+		},
+		"a name of the CRDs that is not there": {
+			values: []string{"crds.enabled=true"},
+			want:   "additional properties 'enabled' not allowed",
+		},
 		"a status that needs the webhook where a JobSet does not": {
 			values: []string{"webhook.failurePolicy=Ignore", "webhook.statusFailurePolicy=Fail"},
 			want:   "webhook.statusFailurePolicy is Fail, but webhook.failurePolicy is Ignore",

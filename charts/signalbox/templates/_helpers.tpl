@@ -144,7 +144,8 @@ namespaceSelector:
 {{- define "signalbox.trainJobConditions" -}}
 # Evaluated in the API server, so that writes where nothing is at stake (labels, finalizers)
 # do not depend on the webhook. Every field is read as optional: an error here would refuse
-# the write.
+# the write. A list where an object should be can still make one, but that the API server
+# refuses by the schema of TrainJobs. A list of one value gives it a name.
 - name: lifecycle-at-stake
   expression: >-
     request.operation == 'CREATE' ||
@@ -152,7 +153,11 @@ namespaceSelector:
     object.?spec.?activeDeadlineSeconds != oldObject.?spec.?activeDeadlineSeconds ||
     ['resumed-at', 'runtime-source', 'runtime-revision', 'runtime-snapshot', 'active-deadline-seconds'].exists(name,
     object.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name] !=
-    oldObject.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name])
+    oldObject.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name]) ||
+    (object.?spec.?runtimePatches != oldObject.?spec.?runtimePatches &&
+    [object.?spec.?runtimePatches.orValue([])].exists(patches, type(patches) == list && patches.exists(patch, type(patch) == map &&
+    [patch.?trainingRuntimeSpec.?template.?metadata.?annotations.orValue({})].exists(annotations, type(annotations) == map &&
+    annotations.exists(key, key.startsWith('lifecycle.trainer.kubeflow.org/'))))))
 {{- end }}
 
 {{/* The user name of Trainer's controller, as its Deployment in the cluster says or else as

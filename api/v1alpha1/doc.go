@@ -1,0 +1,25 @@
+// Package v1alpha1 is the API of Signalbox: its kinds, and the annotations that it reads and
+// writes on the objects of Kubeflow Trainer.
+//
+// +kubebuilder:object:generate=true
+// +groupName=lifecycle.trainer.kubeflow.org
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is the API group of Signalbox's own kinds and the prefix of all its annotations.
+const Group = "lifecycle.trainer.kubeflow.org"
+
+// GroupVersion is the version of the kinds.
+var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+
+// AddToScheme registers the kinds.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &TrainingRuntimeSnapshot{}, &TrainingRuntimeSnapshotList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

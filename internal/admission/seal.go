@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// seal sets in want the annotations that seal the runtime into the TrainJob, when this write
+// makes it active for the first time, and the name of the runtime from its creation on. A
+// TrainJob that is sealed stays as it is. It returns a warning when the TrainJob is too large
+// to be sealed, and as refusal that there is no runtime.
+func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, want map[string]*string) (warning string, refusal *field.Error, err error) {
+	ref := after.Spec.RuntimeRef
+	// A reference without a name the API server refuses, one of another kind Trainer.
+	if ref.Name == "" || !ref.Known() || want[v1alpha1.AnnotationRuntimeSnapshot] != nil || before != nil && !before.DeletionTimestamp.IsZero() {
+		return "", nil, nil
+	}
+	starts := after.Active() && (before == nil || !before.Active())
+	switch {
+	case !starts && before == nil:
+		// What it will run on is decided when it starts.
+		want[v1alpha1.AnnotationRuntimeSource] = ptr.To(ref.GroupVersionKind().Kind + "/" + ref.Name)
+		return "", nil, nil
+	case !starts && before.Active():
+		// It started while the webhook was away: its first start is over.
+		want[v1alpha1.AnnotationRuntimeSource] = nil
+		return "", nil, nil
+	case !starts:
+		return "", nil, nil
+	}
+	packed, err := m.runtimeOf(ctx, req.Namespace, before, after)
+	if apierrors.IsNotFound(err) {
+		m.count(req, snapshot.RuntimeMissing)
+		return "", field.NotFound(field.NewPath("spec", "runtimeRef"), ref.GroupVersionKind().Kind+"/"+ref.Name), nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	size, annotations := len(req.Object.Raw), 0
+	for key, value := range after.Annotations {
+		if _, replaced := want[key]; replaced {
+			size -= len(key) + len(value)
+			continue
+		}
+		annotations += len(key) + len(value)
+	}
+	if limit, text := packed.TooLarge(size, annotations); text != "" {
+		m.count(req, limit)
+		// Without this, a later resume takes what Trainer keeps, not the runtime of then.
+		want[v1alpha1.AnnotationRuntimeSource] = nil
+		return fmt.Sprintf("the runtime is not sealed into this TrainJob: %s; the TrainJob runs on what Trainer keeps of it", text), nil, nil
+	}
+	m.count(req, snapshot.Sealed)
+	for key, value := range packed.Seal(m.Clock.Now()) {
+		want[key] = &value
+	}
+	return "", nil, nil
+}
+
+// runtimeOf returns what to seal into a TrainJob that becomes active: the runtime as it is
+// now. A TrainJob that was not seen being created has perhaps been active before; then what
+// was kept of its runtime comes first. The error is NotFound when there is neither.
+func (m *TrainJobMutator) runtimeOf(ctx context.Context, namespace string, before, after *trainer.TrainJob) (*snapshot.Packed, error) {
+	if before != nil && before.Annotations[v1alpha1.AnnotationRuntimeSource] == "" {
+		if kept, err := m.Runtimes.Filed(ctx, before); err != nil || kept != nil {
+			return kept, err
+		}
+	}
+	packed, err := m.Runtimes.Runtime(ctx, namespace, after.Spec.RuntimeRef)
+	if before != nil && apierrors.IsNotFound(err) {
+		if kept, err := m.Runtimes.Filed(ctx, before); err != nil || kept != nil {
+			return kept, err
+		}
+	}
+	return packed, err
+}
+
+// count counts what became of a seal; a dry run does not count.
+func (m *TrainJobMutator) count(req admission.Request, result string) {
+	if !ptr.Deref(req.DryRun, false) {
+		m.Metrics.Seal(result)
+	}
+}

@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// packedRuntimes is how many runtimes stay packed. Most are a few KiB, none is more than a
+// few times MaxCompressed.
+const packedRuntimes = 256
+
+// Resolver finds what is to be sealed into a TrainJob.
+type Resolver struct {
+	cache, live client.Reader
+	// packed holds by UID, for the state that was seen last, what it packs to.
+	packed *lru.Cache
+}
+
+type packedRuntime struct {
+	resourceVersion string
+	packed          *Packed
+}
+
+// NewResolver returns a resolver that reads runtimes as unstructured objects from the cache,
+// and from the API server what must not be old.
+func NewResolver(cache, live client.Reader) *Resolver {
+	return &Resolver{cache: cache, live: live, packed: lru.New(packedRuntimes)}
+}
+
+// Runtime returns the runtime that a TrainJob in this namespace refers to, as it is stored
+// now; a NotFound error when there is none. It costs one read of metadata. The content comes
+// from the cache where that is as new, and is packed once for each state of the runtime.
+func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, error) {
+	gvk := ref.GroupVersionKind()
+	key := types.NamespacedName{Name: ref.Name}
+	if gvk.Kind == trainer.TrainingRuntimeKind {
+		key.Namespace = namespace
+	}
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetGroupVersionKind(gvk)
+	if err := r.live.Get(ctx, key, stored); err != nil {
+		return nil, fmt.Errorf("read runtime: %w", err)
+	}
+	if value, found := r.packed.Get(stored.UID); found {
+		if known := value.(packedRuntime); known.resourceVersion == stored.ResourceVersion {
+			return known.packed, nil
+		}
+	}
+	runtime := &unstructured.Unstructured{}
+	runtime.SetGroupVersionKind(gvk)
+	// An edit of a moment ago may not have come to the cache.
+	if err := r.cache.Get(ctx, key, runtime); err != nil || runtime.GetUID() != stored.UID || runtime.GetResourceVersion() != stored.ResourceVersion {
+		runtime = &unstructured.Unstructured{}
+		runtime.SetGroupVersionKind(gvk)
+		if err := r.live.Get(ctx, key, runtime); err != nil {
+			return nil, fmt.Errorf("read runtime: %w", err)
+		}
+	}
+	taken, err := Take(runtime.Object)
+	if err != nil {
+		return nil, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
+	}
+	packed := taken.Pack()
+	r.packed.Add(runtime.GetUID(), packedRuntime{resourceVersion: runtime.GetResourceVersion(), packed: packed})
+	return packed, nil
+}
+
+// Filed returns the snapshot that a TrainJob has without a seal, read live: the one that was
+// filed when the TrainJob was taken over, or the one that Trainer keeps; nil when there is
+// none that is of this TrainJob and its runtime.
+func (r *Resolver) Filed(ctx context.Context, job *trainer.TrainJob) (*Packed, error) {
+	object := &v1alpha1.TrainingRuntimeSnapshot{}
+	// Without its CRD, no such object is there.
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(job), object)
+	switch {
+	case err == nil && metav1.IsControlledBy(object, job):
+		if s, err := FromObject(object); err == nil && s.IsOf(job) {
+			return s.Pack(), nil
+		}
+	case err != nil && !isAbsent(err):
+		return nil, fmt.Errorf("read TrainingRuntimeSnapshot: %w", err)
+	}
+	config := &corev1.ConfigMap{}
+	err = r.live.Get(ctx, configMapOf(job), config)
+	switch {
+	case err == nil && metav1.IsControlledBy(config, job):
+		if s, err := FromYAML(config.Data[trainer.SnapshotKey]); err == nil && s.IsOf(job) {
+			return s.Pack(), nil
+		}
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("read ConfigMap: %w", err)
+	}
+	return nil, nil
+}
+
+// configMapOf names the ConfigMap in which Trainer keeps the runtime of the TrainJob.
+func configMapOf(job *trainer.TrainJob) types.NamespacedName {
+	return types.NamespacedName{Namespace: job.Namespace, Name: trainer.SnapshotConfigMap(job.Name)}
+}
+
+// isAbsent tells whether the error says that the object, or its kind, does not exist.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}

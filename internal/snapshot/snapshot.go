@@ -1,0 +1,356 @@
+// Package snapshot keeps a TrainJob on the runtime that it first ran with: a snapshot of that
+// runtime is sealed into annotations of the TrainJob in the very write that makes it active,
+// and filed from there as the objects that Trainer and people read.
+//
+// A runtime is handled as the JSON that is stored, never as a type: fields that these sources
+// do not know survive.
+package snapshot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// Sizes in bytes up to which a TrainJob is sealed. The API takes 256 KiB of annotations and
+// about 1.5 MiB of object; what is left is room for others.
+const (
+	// MaxCompressed bounds the compressed runtime.
+	MaxCompressed = 64 << 10
+	// MaxAnnotations bounds all annotations of the TrainJob, keys and values, with the seal.
+	MaxAnnotations = 192 << 10
+	// MaxTrainJob bounds the TrainJob as JSON, with the seal.
+	MaxTrainJob = 1 << 20
+)
+
+// What becomes of a TrainJob that is to be sealed: values of the label result of the metric.
+// Those of a size that is over its bound name it.
+const (
+	Sealed              = "sealed"
+	RuntimeMissing      = "runtime_missing"
+	TooLargeCompressed  = "too_large_compressed"
+	TooLargeAnnotations = "too_large_annotations"
+	TooLargeTrainJob    = "too_large_trainjob"
+)
+
+// maxContent bounds what is unpacked, in bytes; no API server stores an object as large.
+const maxContent = 8 << 20
+
+// Snapshot is the content of a runtime as it was once. It is never changed.
+type Snapshot struct {
+	// Source is the runtime that it was taken of.
+	Source v1alpha1.RuntimeSource
+	// Revision identifies the content of the runtime's spec.
+	Revision string
+	// SealedAt is when a TrainJob got it, to the second; zero before that.
+	SealedAt time.Time
+
+	// object is the runtime: apiVersion, kind, metadata and spec, which carries revision and
+	// source in the annotations of its template, so that Trainer copies them to the JobSet.
+	object map[string]any
+}
+
+// Take takes the snapshot of a runtime, which is as JSON decodes into a map. Of its metadata
+// it keeps what names it, the labels, and the annotations of Signalbox.
+func Take(runtime map[string]any) (*Snapshot, error) {
+	apiVersion, _ := runtime["apiVersion"].(string)
+	kind, _ := runtime["kind"].(string)
+	metadata, _ := runtime["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	spec, _ := runtime["spec"].(map[string]any)
+	if apiVersion == "" || kind == "" || name == "" || spec == nil {
+		return nil, errors.New("apiVersion, kind, metadata.name and spec must be set")
+	}
+	uid, _ := metadata["uid"].(string)
+	generation, _ := metadata["generation"].(int64)
+	s := &Snapshot{
+		Source:   v1alpha1.RuntimeSource{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Generation: generation},
+		Revision: Revision(spec),
+	}
+	kept := map[string]any{}
+	for _, key := range []string{"name", "namespace", "uid", "generation", "labels"} {
+		if value := metadata[key]; value != nil {
+			kept[key] = value
+		}
+	}
+	own := map[string]any{}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for key, value := range annotations {
+		if strings.HasPrefix(key, v1alpha1.Group+"/") {
+			own[key] = value
+		}
+	}
+	if len(own) > 0 {
+		kept["annotations"] = own
+	}
+	s.object = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": kept, "spec": stamped(spec, s.Revision, Name(s.Source))}
+	return s, nil
+}
+
+// stamped returns the spec with its revision and source in the annotations of the JobSet
+// template. The source tells what was written from a snapshot from the runtime itself, which
+// carries the revision alone.
+func stamped(spec map[string]any, revision, source string) map[string]any {
+	template, _ := spec["template"].(map[string]any)
+	annotations := clone(annotationsOf(template))
+	annotations[v1alpha1.AnnotationRuntimeRevision] = revision
+	annotations[v1alpha1.AnnotationRuntimeSource] = source
+	spec = clone(spec)
+	spec["template"] = withAnnotations(template, annotations)
+	return spec
+}
+
+// Stamp returns the revision that a runtime's spec carries in the annotations of its JobSet
+// template, right or wrong; "" when it carries none.
+func Stamp(spec map[string]any) string {
+	revision, _ := annotationsOf(spec["template"])[v1alpha1.AnnotationRuntimeRevision].(string)
+	return revision
+}
+
+// annotation returns an annotation of the JobSet template of a runtime; "" when there is none.
+func annotation(runtime map[string]any, key string) string {
+	spec, _ := runtime["spec"].(map[string]any)
+	value, _ := annotationsOf(spec["template"])[key].(string)
+	return value
+}
+
+// Name names the runtime as KIND/NAME.
+func Name(source v1alpha1.RuntimeSource) string { return source.Kind + "/" + source.Name }
+
+// Packed is a snapshot that is ready to be sealed into any number of TrainJobs. Packing is
+// work, so it is done once for each state of a runtime.
+type Packed struct {
+	source, revision string
+	content          int
+	compressed       []byte
+}
+
+// Pack compresses the snapshot.
+func (s *Snapshot) Pack() *Packed {
+	content := encode(s.object)
+	var out bytes.Buffer
+	compressor := gzip.NewWriter(&out)
+	// Writing to memory cannot fail.
+	_, _ = compressor.Write(content)
+	_ = compressor.Close()
+	return &Packed{source: Name(s.Source), revision: s.Revision, content: len(content), compressed: out.Bytes()}
+}
+
+// Seal returns the annotations that seal the snapshot into a TrainJob.
+func (p *Packed) Seal(at time.Time) map[string]string {
+	// When it was sealed stands where gzip keeps the time of its file: seconds since 1970,
+	// four bytes from the fourth on, the least first (RFC 1952, 2.3.1).
+	sealed := bytes.Clone(p.compressed)
+	binary.LittleEndian.PutUint32(sealed[4:], uint32(at.Unix()))
+	return map[string]string{
+		v1alpha1.AnnotationRuntimeSource:   p.source,
+		v1alpha1.AnnotationRuntimeRevision: p.revision,
+		v1alpha1.AnnotationRuntimeSnapshot: base64.StdEncoding.EncodeToString(sealed),
+	}
+}
+
+// TooLarge says why the snapshot must not be sealed into a TrainJob that is this many bytes
+// of JSON and has this many bytes of annotations without the seal, and which size it is, as
+// the metric has it; both are "" when it may.
+func (p *Packed) TooLarge(trainJob, annotations int) (limit, text string) {
+	seal := 0
+	for key, value := range p.Seal(time.Time{}) {
+		seal += len(key) + len(value)
+	}
+	switch {
+	case len(p.compressed) > MaxCompressed:
+		return TooLargeCompressed, fmt.Sprintf("%s is %d bytes compressed (%d in full), more than %d", p.source, len(p.compressed), p.content, MaxCompressed)
+	case annotations+seal > MaxAnnotations:
+		return TooLargeAnnotations, fmt.Sprintf("the annotations of the TrainJob would be %d bytes with the %d of the snapshot, more than %d", annotations+seal, seal, MaxAnnotations)
+	case trainJob+seal > MaxTrainJob:
+		return TooLargeTrainJob, fmt.Sprintf("the TrainJob would be %d bytes with the %d of the snapshot, more than %d", trainJob+seal, seal, MaxTrainJob)
+	}
+	return "", ""
+}
+
+// Of returns the snapshot that is sealed into the TrainJob; nil when it is not sealed. What
+// does not hold together, or is of another runtime than the TrainJob's, is an error: only
+// while the webhook is away can a client write such a thing.
+func Of(job *trainer.TrainJob) (*Snapshot, error) {
+	value, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]
+	if !sealed {
+		return nil, nil
+	}
+	s, err := unpack(value)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationRuntimeSnapshot, err)
+	}
+	if s.Revision != job.Annotations[v1alpha1.AnnotationRuntimeRevision] {
+		return nil, fmt.Errorf("annotation %s is not the revision of what is sealed, which is %s", v1alpha1.AnnotationRuntimeRevision, s.Revision)
+	}
+	if !s.IsOf(job) {
+		return nil, fmt.Errorf("annotation %s is of %s, not the runtime of the TrainJob", v1alpha1.AnnotationRuntimeSnapshot, Name(s.Source))
+	}
+	return s, nil
+}
+
+// IsOf tells whether the snapshot is of the runtime that the TrainJob refers to, which is all
+// that Trainer asks for.
+func (s *Snapshot) IsOf(job *trainer.TrainJob) bool {
+	gvk := job.Spec.RuntimeRef.GroupVersionKind()
+	group, _, _ := strings.Cut(s.Source.APIVersion, "/")
+	return group == gvk.Group && s.Source.Kind == gvk.Kind && s.Source.Name == job.Spec.RuntimeRef.Name
+}
+
+func unpack(value string) (*Snapshot, error) {
+	compressed, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, maxContent+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxContent {
+		return nil, fmt.Errorf("more than %d bytes", maxContent)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(content, &object); err != nil {
+		return nil, err
+	}
+	s, err := Take(object)
+	if err != nil {
+		return nil, err
+	}
+	s.SealedAt = reader.ModTime
+	return s, nil
+}
+
+// FromYAML reads the runtime that Trainer keeps in a ConfigMap.
+func FromYAML(text string) (*Snapshot, error) {
+	object, err := yamlObject(text)
+	if err != nil {
+		return nil, err
+	}
+	return Take(object)
+}
+
+// yamlObject reads YAML as the API machinery reads JSON.
+func yamlObject(text string) (object map[string]any, err error) {
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return object, json.Unmarshal(content, &object)
+}
+
+// Holds tells whether Trainer, going by this text of its ConfigMap, builds what the snapshot
+// says and puts its revision on it.
+func (s *Snapshot) Holds(text string) bool { return summarize(text) == s.summary() }
+
+// HoldsFor tells the same, and also whether a JobSet with these annotations was built from
+// this text: where a snapshot was written over what Trainer had taken, Trainer may still have
+// built from that, which the source on the JobSet tells.
+func (s *Snapshot) HoldsFor(text string, jobSet map[string]string) bool {
+	object, err := yamlObject(text)
+	return err == nil && summaryOf(object) == s.summary() &&
+		annotation(object, v1alpha1.AnnotationRuntimeSource) == jobSet[v1alpha1.AnnotationRuntimeSource]
+}
+
+// summary is all of the snapshot that decides what Trainer builds.
+func (s *Snapshot) summary() string {
+	return fmt.Sprint(s.Source.APIVersion, " ", Name(s.Source), " ", s.Revision, " ", s.Revision)
+}
+
+// summarize returns the summary of the runtime in a ConfigMap; "" when there is none.
+func summarize(text string) string {
+	object, err := yamlObject(text)
+	if err != nil {
+		return ""
+	}
+	return summaryOf(object)
+}
+
+// summaryOf returns the summary of a runtime, with the revision that it has and the one that
+// it carries; "" when it is none.
+func summaryOf(runtime map[string]any) string {
+	s, err := Take(runtime)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(s.Source.APIVersion, " ", Name(s.Source), " ", s.Revision, " ", annotation(runtime, v1alpha1.AnnotationRuntimeRevision))
+}
+
+// YAML writes the runtime as Trainer reads it from a ConfigMap.
+func (s *Snapshot) YAML() (string, error) {
+	var printable strings.Builder
+	for _, r := range string(encode(s.object)) {
+		// YAML takes these only escaped, JSON either way. They can only be in strings.
+		if r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			fmt.Fprintf(&printable, `\u%04x`, r)
+			continue
+		}
+		printable.WriteRune(r)
+	}
+	text, err := yaml.JSONToYAML([]byte(printable.String()))
+	return string(text), err
+}
+
+// Object makes the TrainingRuntimeSnapshot of a TrainJob.
+func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapshot {
+	object := &v1alpha1.TrainingRuntimeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       job.Namespace,
+			Name:            job.Name,
+			Annotations:     map[string]string{v1alpha1.AnnotationSnapshotSource: Name(s.Source), v1alpha1.AnnotationRuntimeSource: Name(s.Source)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, trainer.GroupVersion.WithKind(trainer.TrainJobKind))},
+		},
+		Spec: v1alpha1.TrainingRuntimeSnapshotSpec{
+			Source:   s.Source,
+			Revision: s.Revision,
+			SealedAt: metav1.NewTime(s.SealedAt),
+		},
+	}
+	object.Spec.RuntimeSpec.Raw = encode(s.object["spec"])
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.TrainingRuntimeSnapshotKind))
+	return object
+}
+
+// FromObject reads the runtime that a TrainingRuntimeSnapshot holds. What says of itself that
+// it is another than it is, is an error.
+func FromObject(object *v1alpha1.TrainingRuntimeSnapshot) (*Snapshot, error) {
+	var spec map[string]any
+	if err := json.Unmarshal(object.Spec.RuntimeSpec.Raw, &spec); err != nil {
+		return nil, err
+	}
+	source := object.Spec.Source
+	metadata := map[string]any{"name": source.Name}
+	if source.UID != "" {
+		metadata["uid"], metadata["generation"] = string(source.UID), source.Generation
+	}
+	if source.Kind == trainer.TrainingRuntimeKind {
+		metadata["namespace"] = object.Namespace
+	}
+	s, err := Take(map[string]any{"apiVersion": source.APIVersion, "kind": source.Kind, "metadata": metadata, "spec": spec})
+	if err != nil {
+		return nil, err
+	}
+	if s.Revision != object.Spec.Revision {
+		return nil, fmt.Errorf("the revision of its content is %s, not %s", s.Revision, object.Spec.Revision)
+	}
+	s.SealedAt = object.Spec.SealedAt.Time
+	return s, nil
+}

@@ -1,0 +1,42 @@
+package trainer
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// Kinds of the runtimes that Trainer knows. A ClusterTrainingRuntime belongs to the cluster, a
+// TrainingRuntime to a namespace, where TrainJobs of that namespace alone can refer to it.
+const (
+	ClusterTrainingRuntimeKind = "ClusterTrainingRuntime"
+	TrainingRuntimeKind        = "TrainingRuntime"
+)
+
+// SnapshotConfigMap returns the name of the ConfigMap in which Trainer keeps the runtime of a
+// TrainJob, as YAML under the key SnapshotKey.
+func SnapshotConfigMap(job string) string { return job + "-runtime-snapshot" }
+
+// SnapshotKey is the key of the runtime in that ConfigMap.
+const SnapshotKey = "runtime"
+
+// RuntimeRef names the runtime of a TrainJob.
+type RuntimeRef struct {
+	Name     string  `json:"name,omitempty"`
+	APIGroup *string `json:"apiGroup,omitempty"`
+	Kind     *string `json:"kind,omitempty"`
+}
+
+// GroupVersionKind returns the kind that is referred to, with the defaults of the API.
+func (r RuntimeRef) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{
+		Group:   ptr.Deref(r.APIGroup, GroupVersion.Group),
+		Version: GroupVersion.Version,
+		Kind:    ptr.Deref(r.Kind, ClusterTrainingRuntimeKind),
+	}
+}
+
+// Known tells whether the runtime is of a kind that Trainer knows.
+func (r RuntimeRef) Known() bool {
+	gvk := r.GroupVersionKind()
+	return gvk.Group == GroupVersion.Group && (gvk.Kind == ClusterTrainingRuntimeKind || gvk.Kind == TrainingRuntimeKind)
+}

@@ -1,0 +1,107 @@
+package chart_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-dev/signalbox/internal/admission"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// ofRuntimes are the resources that the webhook for runtimes is about.
+var ofRuntimes = []resource{
+	{kind: trainer.GroupVersion.WithKind(trainer.ClusterTrainingRuntimeKind), name: "clustertrainingruntimes"},
+	{kind: trainer.GroupVersion.WithKind(trainer.TrainingRuntimeKind), name: "trainingruntimes"},
+}
+
+// annotated is a runtime whose template has these annotations, and with more in its spec.
+func annotated(annotations, more string) string {
+	return `{"spec":{"template":{"metadata":{"annotations":` + annotations + `}}` + more + `}}`
+}
+
+func TestRuntimeConditions(t *testing.T) {
+	conditions := matcher(t, admission.RuntimeMutatePath)
+	const revision = `{"lifecycle.trainer.kubeflow.org/runtime-revision":"0123456789abcdef"}`
+	stamped := annotated(revision, "")
+	for name, tc := range map[string]struct {
+		// before is empty on CREATE.
+		before, after string
+		want          bool
+	}{
+		"a new runtime":                     {after: `{"spec":{"template":{}}}`, want: true},
+		"a new runtime that has a revision": {after: stamped, want: true},
+		"a new runtime without a spec":      {after: `{}`, want: true},
+		"a new runtime with a null spec":    {after: `{"spec":null}`, want: true},
+
+		"nothing changes":             {before: stamped, after: stamped},
+		"nothing changes, no spec":    {before: `{}`, after: `{}`},
+		"nothing changes, null spec":  {before: `{"spec":null}`, after: `{"spec":null}`},
+		"nothing changes, empty spec": {before: `{"spec":{}}`, after: `{"spec":{}}`},
+		"fields change their order": {
+			before: `{"spec":{"mlPolicy":{"numNodes":1},"template":{}}}`, after: `{"spec":{"template":{},"mlPolicy":{"numNodes":1}}}`,
+		},
+		"a label is added":       {before: `{"spec":{}}`, after: `{"metadata":{"labels":{"team":"a"}},"spec":{}}`},
+		"an annotation is added": {before: `{"spec":{}}`, after: `{"metadata":{"annotations":` + revision + `},"spec":{}}`},
+		"a finalizer goes":       {before: `{"metadata":{"finalizers":["a/b"]},"spec":{}}`, after: `{"metadata":{"finalizers":[]},"spec":{}}`},
+		"a status comes":         {before: `{"spec":{}}`, after: `{"spec":{},"status":{"ready":true}}`},
+		"a finalizer goes while being deleted": {
+			before: `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["a/b"]},"spec":{}}`,
+			after:  `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`,
+		},
+
+		"the spec comes":              {before: `{}`, after: stamped, want: true},
+		"the spec goes":               {before: stamped, after: `{}`, want: true},
+		"the spec comes empty":        {before: `{}`, after: `{"spec":{}}`, want: true},
+		"the spec becomes null":       {before: `{"spec":{}}`, after: `{"spec":null}`, want: true},
+		"the spec comes from null":    {before: `{"spec":null}`, after: `{"spec":{}}`, want: true},
+		"a field comes":               {before: `{"spec":{}}`, after: `{"spec":{"mlPolicy":{"numNodes":1}}}`, want: true},
+		"a field comes empty":         {before: `{"spec":{}}`, after: `{"spec":{"mlPolicy":{}}}`, want: true},
+		"a field comes as null":       {before: `{"spec":{}}`, after: `{"spec":{"mlPolicy":null}}`, want: true},
+		"a field changes":             {before: `{"spec":{"mlPolicy":{"numNodes":1}}}`, after: `{"spec":{"mlPolicy":{"numNodes":2}}}`, want: true},
+		"a field changes its type":    {before: `{"spec":{"mlPolicy":{"numNodes":1}}}`, after: `{"spec":{"mlPolicy":{"numNodes":"1"}}}`, want: true},
+		"a field nobody knows":        {before: stamped, after: annotated(revision, `,"toCome":1`), want: true},
+		"a list changes its order":    {before: `{"spec":{"a":[1,2]}}`, after: `{"spec":{"a":[2,1]}}`, want: true},
+		"the revision goes":           {before: stamped, after: annotated(`{}`, ""), want: true},
+		"the revision comes":          {before: annotated(`{}`, ""), after: stamped, want: true},
+		"the revision changes":        {before: stamped, after: strings.Replace(stamped, "0123", "3210", 1), want: true},
+		"a field changes and a label": {before: `{"spec":{"a":1}}`, after: `{"metadata":{"labels":{"team":"a"}},"spec":{"a":2}}`, want: true},
+		"a field changes while being deleted": {
+			before: `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"a":1}}`,
+			after:  `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"a":2}}`,
+			want:   true,
+		},
+
+		// The API server refuses these by the schema.
+		"the spec is a text":              {before: stamped, after: `{"spec":"a"}`, want: true},
+		"the spec is a list":              {before: stamped, after: `{"spec":[]}`, want: true},
+		"the spec is a number":            {before: stamped, after: `{"spec":1}`, want: true},
+		"the spec is a number that stays": {before: `{"spec":1}`, after: `{"spec":1}`},
+	} {
+		for _, of := range ofRuntimes {
+			t.Run(name+", "+of.kind.Kind, func(t *testing.T) {
+				checkMatch(t, conditions, of, request{before: tc.before, after: tc.after}, tc.want)
+			})
+		}
+	}
+}
+
+// TestRuntimeConditionsAreAffordable writes the largest runtimes that an API server would
+// store. An evaluation that costs too much is an error, by which the revision would get lost.
+func TestRuntimeConditionsAreAffordable(t *testing.T) {
+	conditions := matcher(t, admission.RuntimeMutatePath)
+	var many []string
+	for i := range 100000 {
+		many = append(many, fmt.Sprintf(`{"a":%d}`, i))
+	}
+	for name, more := range map[string]string{
+		"a long text": `,"a":"` + strings.Repeat("x", 1<<20) + `"`,
+		"a long list": `,"a":[` + strings.Join(many, ",") + `]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := annotated(`{}`, more+`,"z":1`), annotated(`{}`, more+`,"z":2`)
+			checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: before}, false)
+			checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: after}, true)
+		})
+	}
+}
