@@ -24,10 +24,10 @@ const TrainJobStatusPath = "/mutate-trainjob-status"
 // keeps terminal what is terminal, and takes out a deadline that Trainer finds exceeded too
 // early.
 //
-// It fails open: a blocked status write would hide the state of every job, and the
-// reconciler sets an end by a deadline again when it is lost. The webhook configuration calls
-// it only for writes that drop or alter a terminal condition, set a second one, or add one by
-// a deadline.
+// It fails closed: an end that comes too early kills a job, and one that gets lost may start
+// it again. The webhook configuration calls it only for writes that drop or alter a terminal
+// condition or set a second one, and for those by which Trainer adds one by a deadline; the
+// reconciler's own end by a deadline does not depend on it.
 type TrainJobStatusMutator struct {
 	Clock clock.PassiveClock
 	// TrainerUser is the user name of Trainer's controller; empty lets its deadlines pass

@@ -16,7 +16,7 @@ const truncation = time.Second
 
 // checkEarly checks that the TrainJob, which has just been seen to be finished by the
 // condition, did not fail before its deadline, and by nothing else.
-func (r *record) checkEarly(job *trainer.TrainJob, ended *metav1.Condition, next bool, since, now time.Time) {
+func (r *record) checkEarly(job *trainer.TrainJob, ended *metav1.Condition, next bool, now time.Time) {
 	if ended.Type != trainer.ConditionFailed {
 		return
 	}
@@ -25,7 +25,7 @@ func (r *record) checkEarly(job *trainer.TrainJob, ended *metav1.Condition, next
 		return
 	}
 	if next && r.last != nil && !r.last.Active() {
-		r.failOpen(since, now, "failed while it was suspended: %s", short(ended))
+		r.problemLocked("failed while it was suspended: %s", short(ended))
 		return
 	}
 	bySignalbox := strings.HasPrefix(ended.Message, "active since ")
@@ -50,7 +50,7 @@ func (r *record) checkEarly(job *trainer.TrainJob, ended *metav1.Condition, next
 		r.problemLocked("failed %s before its deadline, active since %s", early, r.stamp)
 		return
 	}
-	r.failOpen(since, now, "failed by Trainer %s before its deadline, active since %s; Trainer counted from %s", early, r.stamp, trainerStart(job))
+	r.problemLocked("failed by Trainer %s before its deadline, active since %s; Trainer counted from %s", early, r.stamp, trainerStart(job))
 }
 
 // trainerStart is from when stock Trainer counts.

@@ -113,18 +113,6 @@ func (k *killer) back(part *cluster.Process) {
 	}
 }
 
-// away tells whether the part was away at some time from one instant to another.
-func (k *killer) away(part *cluster.Process, from, to time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, o := range k.outages {
-		if o.part == part.Name && o.from.Before(to) && (o.to.IsZero() || o.to.After(from)) {
-			return true
-		}
-	}
-	return false
-}
-
 // String lists the outages in seconds since the start.
 func (k *killer) String() string {
 	k.mu.Lock()

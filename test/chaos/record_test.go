@@ -20,7 +20,6 @@ type record struct {
 	limit   time.Duration
 	bySpec  bool
 	started time.Time // of the test
-	away    func(from, to time.Time) bool
 
 	// finished is closed once a terminal condition was seen.
 	finished chan struct{}
@@ -28,7 +27,6 @@ type record struct {
 	mu       sync.Mutex
 	history  []string
 	problems []string
-	excused  []string
 	last     *trainer.TrainJob
 	// stamp is the last one that was stored: that of the present active period, or of the
 	// one before.
@@ -66,10 +64,10 @@ func (r *record) problemLocked(format string, args ...any) {
 	r.noteLocked("PROBLEM %s", text)
 }
 
-// stored takes in a version of the TrainJob, in the order in which they were stored. It was
-// written between the instants since and now. Some versions may be missing in between unless
-// next says that this one came right after the last.
-func (r *record) stored(job *trainer.TrainJob, next bool, since, now time.Time) {
+// stored takes in a version of the TrainJob, in the order in which they were stored, as seen
+// now. Some versions may be missing in between unless next says that this one came right after
+// the last.
+func (r *record) stored(job *trainer.TrainJob, next bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last != nil && r.last.ResourceVersion == job.ResourceVersion {
@@ -82,10 +80,10 @@ func (r *record) stored(job *trainer.TrainJob, next bool, since, now time.Time) 
 		r.problemLocked("Complete and Failed are both True")
 	}
 	if r.terminal != nil {
-		r.checkStill(job, since, now)
+		r.checkStill(job)
 	} else if first := terminalOf(job); first != nil {
 		r.terminal, r.seen = first, now
-		r.checkEarly(job, first, next, since, now)
+		r.checkEarly(job, first, next, now)
 		close(r.finished)
 	}
 	r.last = job
@@ -115,26 +113,15 @@ func (r *record) checkStamp(job *trainer.TrainJob, next bool) {
 }
 
 // checkStill checks that the terminal condition is as it was.
-func (r *record) checkStill(job *trainer.TrainJob, since, now time.Time) {
+func (r *record) checkStill(job *trainer.TrainJob) {
 	is := terminalOf(job)
 	if is != nil && is.Type == r.terminal.Type && is.Reason == r.terminal.Reason && is.LastTransitionTime.Equal(&r.terminal.LastTransitionTime) {
 		return
 	}
-	r.failOpen(since, now, "the end %s became %s", short(r.terminal), short(is))
+	r.problemLocked("the end %s became %s", short(r.terminal), short(is))
 	if is != nil {
 		r.terminal = is
 	}
-}
-
-// failOpen notes what only the webhook of the status prevents. It fails open, so that this
-// is a problem only if the webhook was there.
-func (r *record) failOpen(since, now time.Time, format string, args ...any) {
-	if !r.away(since, now) {
-		r.problemLocked(format, args...)
-		return
-	}
-	r.excused = append(r.excused, fmt.Sprintf(format, args...)+" while the webhook was away")
-	r.noteLocked("EXCUSED "+format, args...)
 }
 
 // report is the whole history.

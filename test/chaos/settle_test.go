@@ -18,6 +18,9 @@ import (
 // longLimit is the limit of those TrainJobs that never reach it.
 const longLimit = time.Hour
 
+// slack is how long an object may be on its way when a TrainJob ends.
+const slack = 2 * time.Second
+
 // leftovers is how long after an outage JobSet's controller may go by a JobSet that is gone: it
 // makes a Job of it once more, which garbage collection takes at once. Signalbox has no part
 // in it; what stays of it is a problem all the same.

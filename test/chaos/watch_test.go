@@ -18,8 +18,6 @@ type watcher struct {
 	client    client.WithWatch
 	namespace string
 	records   map[string]*record
-	// contact is when the API server last answered: what comes next was written later.
-	contact time.Time
 }
 
 func newWatcher(namespace string, records map[string]*record) (*watcher, error) {
@@ -28,7 +26,7 @@ func newWatcher(namespace string, records map[string]*record) (*watcher, error) 
 		return nil, err
 	}
 	c, err := client.NewWithWatch(shared.Config, client.Options{Scheme: scheme})
-	return &watcher{client: c, namespace: namespace, records: records, contact: time.Now()}, err
+	return &watcher{client: c, namespace: namespace, records: records}, err
 }
 
 // run records until ctx ends.
@@ -48,7 +46,6 @@ func (w *watcher) follow(ctx context.Context) {
 	for i := range list.Items {
 		w.take(&list.Items[i], false)
 	}
-	w.contact = time.Now()
 	events, err := w.client.Watch(ctx, &list, client.InNamespace(w.namespace),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
@@ -62,20 +59,11 @@ func (w *watcher) follow(ctx context.Context) {
 		if job, ok := event.Object.(*trainer.TrainJob); ok {
 			w.take(job, true)
 		}
-		w.contact = time.Now()
 	}
 }
 
-// slack is how long a version may be on its way from the store to the watcher.
-const slack = 2 * time.Second
-
 func (w *watcher) take(job *trainer.TrainJob, next bool) {
-	now := time.Now()
-	since := now.Add(-slack)
-	if !next && w.contact.Before(now) {
-		since = w.contact.Add(-slack)
-	}
 	if r := w.records[job.Name]; r != nil {
-		r.stored(job, next, since, now)
+		r.stored(job, next, time.Now())
 	}
 }

@@ -24,7 +24,7 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 	byDefault := func(tweak func(*expectation)) expectation {
 		want := expectation{
-			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Ignore,
+			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Fail,
 			runtimePolicy: admissionregistrationv1.Ignore, timeout: 5,
 			excluded: []string{namespace, "kube-system"}, deletions: true,
 		}
@@ -42,12 +42,13 @@ func TestWebhookConfigurations(t *testing.T) {
 			},
 			want: byDefault(func(want *expectation) {
 				want.policy, want.timeout = admissionregistrationv1.Ignore, 30
+				want.statusPolicy = admissionregistrationv1.Ignore
 				want.excluded = []string{namespace, "kube-system", "other"}
 			}),
 		},
-		"a status that needs the webhook": {
-			values: []string{"webhook.statusFailurePolicy=Fail"},
-			want:   byDefault(func(want *expectation) { want.statusPolicy = admissionregistrationv1.Fail }),
+		"a status that does not need the webhook": {
+			values: []string{"webhook.statusFailurePolicy=Ignore"},
+			want:   byDefault(func(want *expectation) { want.statusPolicy = admissionregistrationv1.Ignore }),
 		},
 		"runtimes that need the webhook": {
 			values: []string{"webhook.runtimeFailurePolicy=Fail"},

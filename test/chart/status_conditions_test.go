@@ -84,7 +84,34 @@ func TestStatusConditions(t *testing.T) {
 		"stored without a status":     {before: status(`{"type":"Failed"}`), after: status(resumed)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkMatch(t, conditions, trainJobStatus, request{before: tc.before, after: tc.after}, tc.want)
+			checkMatch(t, conditions, trainJobStatus, request{before: tc.before, after: tc.after, user: trainerUser}, tc.want)
+		})
+	}
+}
+
+// TestStatusConditionsOnADeadlineByOthers sets an end by a deadline as others than Trainer do,
+// the reconciler among them: that is not asked about, so that it needs no webhook.
+func TestStatusConditionsOnADeadlineByOthers(t *testing.T) {
+	comes := request{before: status(resumed), after: status(resumed, exceeded)}
+	for name, tc := range map[string]struct {
+		values []string
+		user   string
+		want   bool
+	}{
+		"Trainer":                        {user: trainerUser, want: true},
+		"the reconciler":                 {user: "system:serviceaccount:" + namespace + ":signalbox-reconciler"},
+		"nobody":                         {},
+		"Trainer, which is trusted":      {values: []string{"trainer.correctEarlyDeadlines=false"}, user: trainerUser},
+		"Trainer by another account":     {values: []string{"trainer.serviceAccount=a/b"}, user: "system:serviceaccount:a:b", want: true},
+		"who would be Trainer elsewhere": {values: []string{"trainer.serviceAccount=a/b"}, user: trainerUser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := comes
+			req.user = tc.user
+			conditions := matcher(t, admission.TrainJobStatusPath, tc.values...)
+			checkMatch(t, conditions, trainJobStatus, req, tc.want)
+			req.before, req.after = status(failed), status(exceeded)
+			checkMatch(t, conditions, trainJobStatus, req, true)
 		})
 	}
 }
@@ -110,14 +137,14 @@ func TestStatusConditionsOnAlteredEnds(t *testing.T) {
 				if altered == end {
 					t.Fatal("nothing is altered")
 				}
-				checkMatch(t, conditions, trainJobStatus, request{before: status(resumed, end), after: status(resumed, altered)}, true)
+				checkMatch(t, conditions, trainJobStatus, request{before: status(resumed, end), after: status(resumed, altered), user: "someone"}, true)
 			})
 		}
 	}
 }
 
 // TestStatusConditionsAreAffordable writes the largest statuses that an API server would
-// store. An evaluation that costs too much is an error, by which the write would pass. Old
+// store. An evaluation that costs too much is an error, by which the write would be refused. Old
 // versions of Trainer have no limit to the number of conditions but the size of an object.
 func TestStatusConditionsAreAffordable(t *testing.T) {
 	conditions := matcher(t, admission.TrainJobStatusPath)
@@ -135,7 +162,7 @@ func TestStatusConditionsAreAffordable(t *testing.T) {
 			"Failed by a deadline comes": {before: status(others...), after: status(append(others, exceeded)...)},
 		} {
 			t.Run(name+", "+change, func(t *testing.T) {
-				checkMatch(t, conditions, trainJobStatus, request{before: tc.before, after: tc.after}, true)
+				checkMatch(t, conditions, trainJobStatus, request{before: tc.before, after: tc.after, user: trainerUser}, true)
 			})
 		}
 	}
@@ -162,7 +189,7 @@ func TestStatusConditionsOnAnotherShape(t *testing.T) {
 		"conditions that are null": {after: `{"status":{"conditions":null}}`, wantError: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := match(t, conditions, trainJobStatus, request{before: status(resumed), after: tc.after})
+			got := match(t, conditions, trainJobStatus, request{before: status(resumed), after: tc.after, user: trainerUser})
 			if got.Matches || (got.Error != nil) != tc.wantError {
 				t.Errorf("webhook called: %t, error %v; want no call, error: %t", got.Matches, got.Error, tc.wantError)
 			}

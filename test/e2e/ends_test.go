@@ -3,7 +3,9 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +124,9 @@ func TestDeadlineBySpecWithReconcilerAway(t *testing.T) {
 	})
 	s.failsAt("job", start.Add(10*time.Second-truncation))
 
+	// As where the status is set to pass.
+	s.setFailurePolicy(admissionregistrationv1.Ignore, "trainjob-status")
+	t.Cleanup(func() { s.setFailurePolicy(admissionregistrationv1.Fail, "trainjob-status") })
 	s.must(shared.Webhook.Stop(s.ctx))
 	if seen := s.becomes("left", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Before(left.Add(16*time.Second - truncation)) {
 		t.Errorf("failed %s early", left.Add(16*time.Second).Sub(seen))
@@ -131,6 +136,24 @@ func TestDeadlineBySpecWithReconcilerAway(t *testing.T) {
 	}
 	s.must(shared.Reconciler.Start(s.ctx))
 	s.gone("left")
+}
+
+// An end that Trainer finds too early is not stored either while no webhook is there to say so:
+// it is refused until one is.
+func TestDeadlineNotEarlyWithoutWebhooks(t *testing.T) {
+	s := newScene(t)
+	back := s.trainerAway()
+	created := s.create("job", suspended(), deadline(10)).CreationTimestamp.Time
+	s.holds("job", created.Add(11*time.Second))
+	start := s.stamp(s.resume("job"))
+	s.must(shared.Webhook.Stop(s.ctx))
+	restart := sync.OnceFunc(func() { s.must(shared.Webhook.Start(context.Background())) })
+	t.Cleanup(restart)
+	back()
+	s.holds("job", start.Add(4*time.Second))
+	restart()
+	s.holds("job", start.Add(10*time.Second))
+	s.failsAt("job", start.Add(10*time.Second))
 }
 
 // A job that was completed while Trainer was away has completed, however late Trainer says so.
@@ -294,21 +317,26 @@ func TestDeadlineNothingEndsLaterWithoutWebhooks(t *testing.T) {
 		return apierrors.IsNotFound(err), s.text(namespace.Status)
 	})
 
-	// Nor is an end undone for long: the reconciler sets again what a stale writer erased.
-	s.statusPatch(s.cluster.Client, "expires", `{"status":{"conditions":null}}`)
-	s.becomes("expires", trainer.ConditionFailed, "True/DeadlineExceeded")
-	s.gone("expires")
+	// Nor is an end undone.
+	erase := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":null}}`))
+	if err := s.cluster.Client.Status().Patch(s.ctx, s.trainJob("expires"), erase); !apierrors.IsInternalError(err) {
+		t.Errorf("conditions erased with %v", err)
+	}
+	if got := condition(s.get("expires"), trainer.ConditionFailed); got != "True/DeadlineExceeded" {
+		t.Errorf("Failed = %q", got)
+	}
 }
 
 // With failurePolicy Ignore and no webhook in reach, jobs start without a stamp: the clock
 // starts at the creation, or when Trainer reports the resume.
 func TestDeadlineWithoutWebhooksIgnored(t *testing.T) {
 	s := newScene(t)
-	s.setFailurePolicy(admissionregistrationv1.Ignore)
+	all := []string{"trainjob", "trainjob-status", "jobset"}
+	s.setFailurePolicy(admissionregistrationv1.Ignore, all...)
 	s.must(shared.Webhook.Stop(s.ctx))
 	t.Cleanup(func() {
 		s.must(shared.Webhook.Start(context.Background()))
-		s.setFailurePolicy(admissionregistrationv1.Fail)
+		s.setFailurePolicy(admissionregistrationv1.Fail, all...)
 	})
 	// A copied stamp from last year comes through, and does not count.
 	old := annotated(v1alpha1.AnnotationResumedAt, "2025-01-01T00:00:00Z")
@@ -326,23 +354,35 @@ func TestDeadlineWithoutWebhooksIgnored(t *testing.T) {
 	resumed := meta.FindStatusCondition(s.get("waiting").Status.Conditions, trainer.ConditionSuspended).LastTransitionTime.Time
 	s.failsAt("job", job.CreationTimestamp.Add(12*time.Second))
 	s.failsAt("waiting", resumed.Add(12*time.Second))
+
+	// An end that a stale writer erases does not stay so: the reconciler sets it again.
+	s.statusPatch(s.cluster.Client, "job", `{"status":{"conditions":null}}`)
+	s.becomes("job", trainer.ConditionFailed, "True/DeadlineExceeded")
+	s.gone("job")
 }
 
-// setFailurePolicy sets the policy of all webhooks that fail closed as installed.
-func (s *scene) setFailurePolicy(policy admissionregistrationv1.FailurePolicyType) {
+// setFailurePolicy sets the policy of the webhooks of these names.
+func (s *scene) setFailurePolicy(policy admissionregistrationv1.FailurePolicyType, names ...string) {
 	s.Helper()
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, mutating))
 	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, validating))
 	for i := range mutating.Webhooks {
-		if mutating.Webhooks[i].Name != "trainjob-status.lifecycle.trainer.kubeflow.org" {
+		if named(mutating.Webhooks[i].Name, names) {
 			mutating.Webhooks[i].FailurePolicy = &policy
 		}
 	}
 	for i := range validating.Webhooks {
-		validating.Webhooks[i].FailurePolicy = &policy
+		if named(validating.Webhooks[i].Name, names) {
+			validating.Webhooks[i].FailurePolicy = &policy
+		}
 	}
 	s.must(s.cluster.Client.Update(context.Background(), mutating))
 	s.must(s.cluster.Client.Update(context.Background(), validating))
+}
+
+// named tells whether the webhook has one of the short names.
+func named(webhook string, names []string) bool {
+	return slices.Contains(names, strings.TrimSuffix(webhook, ".lifecycle.trainer.kubeflow.org"))
 }
