@@ -298,9 +298,15 @@ func logTails() string {
 // jobSet reads the JobSet of the TrainJob named job; nil when there is none.
 func (s *scene) jobSet() *unstructured.Unstructured {
 	s.Helper()
+	return s.jobSetNamed("job")
+}
+
+// jobSetNamed reads the JobSet of a TrainJob; nil when there is none.
+func (s *scene) jobSetNamed(name string) *unstructured.Unstructured {
+	s.Helper()
 	jobSet := &unstructured.Unstructured{}
 	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
-	err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "job"}, jobSet)
+	err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, jobSet)
 	s.must(client.IgnoreNotFound(err))
 	if err != nil {
 		return nil
@@ -311,17 +317,23 @@ func (s *scene) jobSet() *unstructured.Unstructured {
 // runtime creates a TrainingRuntime in the scene's namespace with this JobSet spec (JSON).
 func (s *scene) runtime(name, jobSetSpec string) {
 	s.Helper()
-	var spec map[string]any
-	s.must(json.Unmarshal([]byte(jobSetSpec), &spec))
-	runtime := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"mlPolicy": map[string]any{"numNodes": 1},
-		"template": map[string]any{"spec": spec},
-	}}}
+	runtime := &unstructured.Unstructured{Object: map[string]any{"spec": s.runtimeSpec(jobSetSpec)}}
 	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind("TrainingRuntime"))
 	runtime.SetNamespace(s.namespace)
 	runtime.SetName(name)
 	runtime.SetLabels(map[string]string{"trainer.kubeflow.org/framework": "torch"})
 	s.must(s.cluster.Client.Create(s.ctx, runtime))
+}
+
+// runtimeSpec makes the spec of a runtime with one node from this JobSet spec (JSON).
+func (s *scene) runtimeSpec(jobSetSpec string) map[string]any {
+	s.Helper()
+	var spec map[string]any
+	s.must(json.Unmarshal([]byte(jobSetSpec), &spec))
+	return map[string]any{
+		"mlPolicy": map[string]any{"numNodes": int64(1)},
+		"template": map[string]any{"spec": spec},
+	}
 }
 
 // text shows anything as JSON.
