@@ -36,6 +36,11 @@ func ProtectedAnnotations() []string {
 	}
 }
 
+// AnnotationAllowDisruption is set to "true" on a runtime by an admin, to let its next deletion
+// through, or its next edit that is refused while TrainJobs use the runtime. Such an edit
+// takes it away.
+const AnnotationAllowDisruption = Group + "/allow-disruption"
+
 // AnnotationSnapshotSource is on the objects that hold a snapshot and names its runtime as
 // KIND/NAME. The name of the annotation is that of the Kubeflow proposal.
 const AnnotationSnapshotSource = "trainer.kubeflow.org/snapshot-source"

@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/command"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/guard"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -153,7 +154,15 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err := snapshots.SetupWithManager(mgr, o.workers); err != nil {
 		return err
 	}
+	clocks, err := guard.NewAuditMetric(metrics.Registry)
+	if err != nil {
+		return err
+	}
 	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
+		auditor := &guard.Auditor{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Metric: clocks}
+		if err := auditor.SetupWithManager(mgr); err != nil {
+			return err
+		}
 		stamper := &snapshot.Stamper{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Metrics: writes}
 		if err := stamper.SetupWithManager(mgr); err != nil {
 			return err

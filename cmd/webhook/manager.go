@@ -30,6 +30,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/admission"
 	"github.com/signalbox-dev/signalbox/internal/certificate"
 	"github.com/signalbox-dev/signalbox/internal/command"
+	"github.com/signalbox-dev/signalbox/internal/guard"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -43,6 +44,7 @@ type options struct {
 	service       string
 	configuration string
 	trainerUser   string
+	runtimesInUse guard.Mode
 }
 
 func parse(args []string) (options, error) {
@@ -56,6 +58,7 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.service, "service", "signalbox-webhook", "`NAME` of the Service that the self-managed certificate is for")
 	set.StringVar(&o.configuration, "webhook-configuration", "signalbox", "`NAME` of the two webhook configurations, mutating and validating, that get the self-managed CA")
 	set.StringVar(&o.trainerUser, "trainer-user", "", "`USER` name of Trainer's controller (system:serviceaccount:NAMESPACE:NAME), whose early enforcement of deadlines is corrected; by default nobody's")
+	set.TextVar(&o.runtimesInUse, "runtimes-in-use", guard.Deny, "what becomes of the deletion of a runtime that unfinished TrainJobs use, and of an edit that breaks them: Deny, Warn or Allow")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
@@ -135,12 +138,19 @@ func setup(mgr ctrl.Manager, o options) error {
 		KeepsSnapshots: detector.KeepsSnapshots,
 		TrainerUser:    o.trainerUser,
 	}
+	index := &guard.Index{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
+	if o.runtimesInUse != guard.Allow {
+		if err := mgr.Add(index); err != nil {
+			return err
+		}
+	}
 	for path, handler := range map[string]webhook.AdmissionHandler{
 		admission.TrainJobMutatePath:   mutator,
 		admission.TrainJobValidatePath: &admission.TrainJobValidator{},
 		admission.TrainJobStatusPath:   &admission.TrainJobStatusMutator{Clock: clock, TrainerUser: o.trainerUser},
 		admission.JobSetValidatePath:   gate,
 		admission.RuntimeMutatePath:    &admission.RuntimeMutator{},
+		admission.RuntimeValidatePath:  &admission.RuntimeValidator{Index: index, Live: mgr.GetAPIReader(), InUse: o.runtimesInUse},
 	} {
 		server.Register(path, &webhook.Admission{Handler: handler})
 	}
@@ -173,7 +183,8 @@ func runtimeOfKind(kind string) *unstructured.Unstructured {
 }
 
 // cached keeps the cache to the objects of the self-managed certificate, so that rights to
-// these, by name, are all that it needs, to the CRD of TrainJobs, and to the runtimes.
+// these, by name, are all that it needs, to the CRD of TrainJobs, the runtimes, and what of
+// TrainJobs tells which runtimes are in use.
 func cached(o options) cache.Options {
 	named := func(name string) fields.Selector {
 		return fields.OneTermEqualSelector("metadata.name", name)
@@ -186,6 +197,7 @@ func cached(o options) cache.Options {
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(o.configuration)},
 		&apiextensionsv1.CustomResourceDefinition{}:               trainer.CacheCRD(),
 
+		&trainer.TrainJob{}: guard.CacheTrainJobs(),
 		runtimeOfKind(trainer.ClusterTrainingRuntimeKind): {Transform: cache.TransformStripManagedFields()},
 		runtimeOfKind(trainer.TrainingRuntimeKind):        {Transform: cache.TransformStripManagedFields()},
 	}}

@@ -61,18 +61,21 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 	if req.Operation == admissionv1.Delete && (v.TrainerUser == "" || req.UserInfo.Username != v.TrainerUser) {
 		return admission.Allowed("")
 	}
-	// What is stored tells whose it is: an update could drop its owner with the same stroke.
-	raw := req.OldObject.Raw
-	if req.Operation == admissionv1.Create {
-		raw = req.Object.Raw
-	}
-	var object jobSet
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode JobSet: %w", err))
-	}
-	job, err := v.trainJobOf(ctx, req.Namespace, &object)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+	// What is stored tells whose it is: an update could drop its owner with the same stroke. One
+	// without an owner is that of the TrainJob that takes it over.
+	var job *trainer.TrainJob
+	for _, raw := range [][]byte{req.OldObject.Raw, req.Object.Raw} {
+		if len(raw) == 0 || job != nil {
+			continue
+		}
+		var object jobSet
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode JobSet: %w", err))
+		}
+		var err error
+		if job, err = v.trainJobOf(ctx, req.Namespace, &object); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
 	}
 	if job == nil || !job.ManagedByTrainer() {
 		return admission.Allowed("")

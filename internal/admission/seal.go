@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,7 +19,7 @@ import (
 // makes it active for the first time, and the name of the runtime from its creation on. A
 // TrainJob that is sealed stays as it is. It returns a warning when the TrainJob is too large
 // to be sealed, and as refusal that there is no runtime.
-func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, want map[string]*string) (warning string, refusal *field.Error, err error) {
+func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, want map[string]*string, now time.Time) (warning string, refusal *field.Error, err error) {
 	ref := after.Spec.RuntimeRef
 	// A reference without a name the API server refuses, one of another kind Trainer.
 	if ref.Name == "" || !ref.Known() || want[v1alpha1.AnnotationRuntimeSnapshot] != nil || before != nil && !before.DeletionTimestamp.IsZero() {
@@ -60,7 +61,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 		return fmt.Sprintf("the runtime is not sealed into this TrainJob: %s; the TrainJob runs on what Trainer keeps of it", text), nil, nil
 	}
 	m.count(req, snapshot.Sealed)
-	for key, value := range packed.Seal(m.Clock.Now()) {
+	for key, value := range packed.Seal(now) {
 		want[key] = &value
 	}
 	return "", nil, nil

@@ -7,6 +7,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,11 +44,12 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	want := m.protected(before, after)
+	now := m.Clock.Now()
+	want := m.protected(before, after, now)
 	var warning string
 	if after.ManagedByTrainer() {
 		var refusal *field.Error
-		if warning, refusal, err = m.seal(ctx, req, before, after, want); err != nil {
+		if warning, refusal, err = m.seal(ctx, req, before, after, want, now); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if refusal != nil {
@@ -70,7 +72,7 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 }
 
 // protected returns the value that each protected annotation must have, nil for absent.
-func (m *TrainJobMutator) protected(before, after *trainer.TrainJob) map[string]*string {
+func (m *TrainJobMutator) protected(before, after *trainer.TrainJob, now time.Time) map[string]*string {
 	want := make(map[string]*string, len(v1alpha1.ProtectedAnnotations())+1)
 	for _, key := range v1alpha1.ProtectedAnnotations() {
 		want[key] = nil
@@ -83,7 +85,7 @@ func (m *TrainJobMutator) protected(before, after *trainer.TrainJob) map[string]
 	}
 	if after.ManagedByTrainer() {
 		want[v1alpha1.AnnotationResumedAt] = nil
-		if at := deadline.ResumedAt(before, after, m.Clock.Now()); at != "" {
+		if at := deadline.ResumedAt(before, after, now); at != "" {
 			want[v1alpha1.AnnotationResumedAt] = &at
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatchop "gomodules.xyz/jsonpatch/v2"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -25,10 +25,12 @@ const (
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
+// mutator is the webhook where there is one runtime, torch.
+var mutator = sync.OnceValue(func() *TrainJobMutator { return sealer(stored(torch().Obj())) })
+
 // mutate asks the webhook; before is "" on CREATE.
 func mutate(before, after string) admission.Response {
-	mutator := &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now)}
-	return mutator.Handle(context.Background(), request(before, after))
+	return mutator().Handle(context.Background(), request(before, after))
 }
 
 func TestTrainJobMutator(t *testing.T) {
@@ -189,6 +191,10 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(`{"metadata":{},"spec":{"suspend":true}}`, `{"metadata":{"annotations":null},"spec":{"suspend":null}}`)
 	f.Add(`{"metadata":{"deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{},"spec":null}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":""}},"spec":{"activeDeadlineSeconds":5}}`, `{"metadata":{},"spec":{"suspend":true}}`)
+	f.Add(``, `{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"x"}},"spec":{"runtimeRef":{"name":"torch","kind":"TrainingRuntime"},"suspend":true}}`)
+	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"ClusterTrainingRuntime/torch"}},"spec":{"suspend":true}}`, `{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`)
+	f.Add(`{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"x"}},"spec":{"runtimeRef":{"name":"torch"}}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		// The API server sends objects with metadata; nothing else gets here.

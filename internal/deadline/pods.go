@@ -3,6 +3,7 @@ package deadline
 import (
 	"context"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,10 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
+
+// aside is how long a request may take that is not needed to enforce a deadline: it must not
+// eat the time of those that are.
+const aside = 3 * time.Second
 
 // neverReady tells whether no pod of the TrainJob was ever ready, as its pods tell and, of
 // pods that are gone, its Jobs. It is for the text of an expiry alone: when they cannot be

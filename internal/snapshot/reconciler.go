@@ -38,8 +38,13 @@ const FieldOwner = "signalbox"
 // trainersTurn is how long Trainer has to write its ConfigMap before the reconciler does.
 const trainersTurn = 5 * time.Second
 
-// lookAgain is how soon the reconciler looks again when others wrote in between.
-const lookAgain = 50 * time.Millisecond
+// firstLook is how soon the reconciler looks again for Trainer's ConfigMap; each further look
+// comes after twice the time.
+const firstLook = 100 * time.Millisecond
+
+// lookForRoom is how often the reconciler looks whether a ConfigMap that is somebody else's is
+// still in the place of Trainer's, of which it gets no events.
+const lookForRoom = 15 * time.Second
 
 // Between failed tries: first and longest. A job may be waiting.
 const (
@@ -73,14 +78,23 @@ func CacheConfigMaps() cache.ByObject {
 	return cache.ByObject{
 		Label: labels.NewSelector().Add(*labelled),
 		Transform: func(object any) (any, error) {
-			if config, ok := object.(*corev1.ConfigMap); ok {
-				config.Data = map[string]string{trainer.SnapshotKey: summarize(config.Data[trainer.SnapshotKey])}
+			config, ok := object.(*corev1.ConfigMap)
+			if !ok {
+				return object, nil
+			}
+			// An informer may transform what it has transformed before.
+			if _, done := config.Data[summaryKey]; !done {
+				config.Data = map[string]string{summaryKey: summarize(config.Data[trainer.SnapshotKey])}
 				config.BinaryData, config.ManagedFields = nil, nil
 			}
 			return object, nil
 		},
 	}
 }
+
+// summaryKey is the key of the summary in the ConfigMaps of the cache. No ConfigMap that is
+// stored can have it: a space is not allowed.
+const summaryKey = "runtime summary"
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
@@ -142,10 +156,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case errors.Is(err, errGone), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// The event of the next TrainJob comes, and nothing new into a namespace that goes.
 		err = nil
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		// Others write too; the cache has it in a moment.
-		log.FromContext(ctx).V(1).Info("looking again", "reason", err.Error())
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }
@@ -165,17 +175,20 @@ func (r *Reconciler) reconcile(ctx context.Context, job *trainer.TrainJob, keeps
 		filed = nil
 	}
 	s, err := r.snapshotOf(ctx, job, filed, keeps)
-	if s == nil || err != nil {
+	if err != nil {
 		return 0, err
 	}
-	if err := r.file(ctx, job, s, filed); err != nil || !keeps || job.Terminal() {
-		return 0, err
+	if s == nil {
+		return 0, r.clearLeftover(ctx, job)
 	}
-	wait, err := r.configMap(ctx, job, s)
-	if err != nil || wait > 0 {
-		return wait, err
+	// What Trainer needs comes first: nobody waits for what people read.
+	var wait time.Duration
+	if keeps && !job.Terminal() {
+		if wait, err = r.configMap(ctx, job, s); err == nil && wait == 0 {
+			wait, err = r.jobSet(ctx, job, s, filed)
+		}
 	}
-	return 0, r.jobSet(ctx, job, s)
+	return wait, errors.Join(err, r.file(ctx, job, s, filed))
 }
 
 // snapshotOf returns the snapshot that the TrainJob lives on: what is sealed into it, or for
@@ -220,6 +233,10 @@ func (r *Reconciler) snapshotOf(ctx context.Context, job *trainer.TrainJob, file
 // one that is there, nil for none.
 func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) error {
 	want := s.Object(job)
+	if filed != nil && !filed.DeletionTimestamp.IsZero() {
+		// Its end is an event.
+		return nil
+	}
 	if filed != nil {
 		is, err := FromObject(filed)
 		if err == nil && metav1.IsControlledBy(filed, job) && is.summary() == s.summary() {
@@ -266,15 +283,15 @@ func (r *Reconciler) configMap(ctx context.Context, job *trainer.TrainJob, s *Sn
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("read ConfigMap: %w", err)
 	}
-	if err == nil && metav1.IsControlledBy(config, job) && inOrder(config, s) && config.Data[trainer.SnapshotKey] == s.summary() {
+	if err == nil && metav1.IsControlledBy(config, job) && inOrder(config, s) && config.Data[summaryKey] == s.summary() {
 		return 0, nil
 	}
 	// The cache has the ConfigMaps with the label only.
 	config = &corev1.ConfigMap{}
 	err = r.Live.Get(ctx, configMapOf(job), config)
 	if apierrors.IsNotFound(err) {
-		if rest := s.SealedAt.Add(trainersTurn).Sub(r.Clock.Now()); rest > 0 {
-			return min(rest, trainersTurn), nil
+		if rest := r.trainersRest(job, s); rest > 0 {
+			return nextLook(rest), nil
 		}
 		return 0, r.createConfigMap(ctx, job, s)
 	}
@@ -287,12 +304,45 @@ func (r *Reconciler) configMap(ctx context.Context, job *trainer.TrainJob, s *Sn
 	}
 	if !metav1.IsControlledBy(config, job) && !isLeftover(config) {
 		log.FromContext(ctx).Info("a ConfigMap that is not the TrainJob's is in the place of the one that Trainer keeps; Trainer cannot run the TrainJob", "configMap", config.Name)
-		return 0, nil
+		return lookForRoom, nil
 	}
 	if err := r.remove(ctx, job, config, "ConfigMap"); err != nil {
 		return 0, err
 	}
 	return 0, r.createConfigMap(ctx, job, s)
+}
+
+// nextLook returns how long to wait for Trainer's ConfigMap when so much of Trainer's turn is
+// left: as long as it has been waited for, so that one that is there is seen soon. Where the
+// clocks differ and the turn has not begun, that is no measure.
+func nextLook(rest time.Duration) time.Duration {
+	if rest > trainersTurn+time.Second {
+		return trainersTurn
+	}
+	return max(firstLook, min(trainersTurn-rest, rest))
+}
+
+// trainersRest returns how much is left of the time in which a write is Trainer's: from the
+// last start of the TrainJob, or from the seal.
+func (r *Reconciler) trainersRest(job *trainer.TrainJob, s *Snapshot) time.Duration {
+	since := s.SealedAt
+	if at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt]); err == nil && at.After(since) {
+		since = at
+	}
+	return since.Add(trainersTurn).Sub(r.Clock.Now())
+}
+
+// clearLeftover removes the ConfigMap of an earlier TrainJob of that name, on which Trainer
+// fails, where the TrainJob has no snapshot yet.
+func (r *Reconciler) clearLeftover(ctx context.Context, job *trainer.TrainJob) error {
+	config := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, configMapOf(job), config); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if metav1.IsControlledBy(config, job) || !isLeftover(config) {
+		return nil
+	}
+	return r.remove(ctx, job, config, "ConfigMap")
 }
 
 // inOrder tells whether the ConfigMap is looked after: labelled with its revision, so that it
@@ -374,20 +424,33 @@ func (r *Reconciler) correctConfigMap(ctx context.Context, job *trainer.TrainJob
 
 // jobSet deletes the suspended JobSet of a TrainJob that is active, when it was built from
 // other content than what is sealed: JobSet does not let it be changed, Trainer builds it
-// anew. The preconditions let nothing be deleted that meanwhile runs.
-func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot) error {
+// anew. The preconditions let nothing be deleted that meanwhile runs. The JobSet of a TrainJob
+// that may have run before holds what is done already, and most likely lacks nothing but the
+// revision: Trainer has its turn to write it. It returns how long to wait for that.
+func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) (time.Duration, error) {
 	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed || !job.Active() {
-		return nil
+		return 0, nil
 	}
 	jobSet := &trainer.JobSet{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	if !metav1.IsControlledBy(jobSet, job) || !jobSet.Suspended() || !jobSet.DeletionTimestamp.IsZero() ||
 		jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision] == s.Revision {
-		return nil
+		return 0, nil
 	}
-	return r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+	if rest := r.trainersRest(job, s); rest > 0 && !firstStart(job, s, filed) {
+		return min(rest, trainersTurn), nil
+	}
+	return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+}
+
+// firstStart tells whether the TrainJob was sealed when it last became active, and had no
+// snapshot before: it has never run.
+func firstStart(job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) bool {
+	at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
+	return err == nil && at.Truncate(time.Second).Equal(s.SealedAt) &&
+		(filed == nil || !metav1.IsControlledBy(filed, job) || filed.Spec.SealedAt.Time.Equal(s.SealedAt))
 }
 
 // remove deletes the object as it was read, unless it was written since.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +18,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// packedRuntimes is how many runtimes stay packed. Most are a few KiB, none is more than a
-// few times MaxCompressed.
+// packedRuntimes is how many runtimes stay packed. Most are a few KiB, none is more than
+// MaxCompressed.
 const packedRuntimes = 256
+
+// cacheTurn is how long a cache that is still being filled may take for an answer.
+const cacheTurn = time.Second
 
 // Resolver finds what is to be sealed into a TrainJob.
 type Resolver struct {
@@ -60,8 +64,10 @@ func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.Ru
 	}
 	runtime := &unstructured.Unstructured{}
 	runtime.SetGroupVersionKind(gvk)
-	// An edit of a moment ago may not have come to the cache.
-	if err := r.cache.Get(ctx, key, runtime); err != nil || runtime.GetUID() != stored.UID || runtime.GetResourceVersion() != stored.ResourceVersion {
+	// An edit of a moment ago may not have come to the cache, nor the runtimes at all.
+	cached, cancel := context.WithTimeout(ctx, cacheTurn)
+	defer cancel()
+	if err := r.cache.Get(cached, key, runtime); err != nil || runtime.GetUID() != stored.UID || runtime.GetResourceVersion() != stored.ResourceVersion {
 		runtime = &unstructured.Unstructured{}
 		runtime.SetGroupVersionKind(gvk)
 		if err := r.live.Get(ctx, key, runtime); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -79,14 +80,13 @@ func clone(object map[string]any) map[string]any {
 	return out
 }
 
-// Keys of the JobSet template whose value is an embedded struct or a plain map, so that an
-// empty one is the same as none.
-var emptyIsAbsent = []string{
-	"metadata", "spec", "template", "status",
-	"labels", "annotations", "matchLabels", "nodeSelector",
-	"limits", "requests", "overhead", "capacity", "allocatedResources",
-	"options", "volumeAttributes", "userAnnotations",
-}
+// Keys of the JobSet template whose value is an embedded struct, so that an empty one is the
+// same as none.
+var emptyIsAbsent = []string{"metadata", "spec", "template", "status"}
+
+// Keys of the JobSet template whose value is a map with keys of the user's. What is in it
+// counts as it is; an empty one is the same as none.
+var freeMaps = []string{"labels", "annotations", "matchLabels", "nodeSelector", "options", "volumeAttributes", "userAnnotations"}
 
 // Keys of the JobSet template whose value is a map of quantities, and those whose value is one.
 var (
@@ -94,8 +94,22 @@ var (
 	quantity   = []string{"sizeLimit", "divisor"}
 )
 
-// Keys of the JobSet template whose false is the same as absence.
-var falseIsAbsent = []string{"hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"}
+// Keys of the JobSet template whose zero value is the same as absence, by its type: those of
+// fields that are no pointers anywhere, and left out when they are zero.
+var (
+	falseIsAbsent = []string{
+		"chapAuthDiscovery", "chapAuthSession", "hostIPC", "hostNetwork", "hostPID", "readOnly", "sslEnabled", "stdin", "stdinOnce", "tty",
+	}
+	emptyTextIsAbsent = []string{
+		"dnsPolicy", "effect", "groupName", "host", "hostIP", "hostname", "image", "imagePullPolicy", "medium", "nodeName", "operator",
+		"prefix", "priorityClassName", "protocol", "pullPolicy", "reference", "restartStrategy", "schedulerName", "scheme", "secretName",
+		"serviceAccount", "serviceAccountName", "subPath", "subPathExpr", "subdomain", "terminationMessagePath",
+		"terminationMessagePolicy", "user", "volumeName", "workingDir",
+	}
+	zeroIsAbsent = []string{
+		"failureThreshold", "hostPort", "initialDelaySeconds", "maxRestarts", "partition", "periodSeconds", "successThreshold", "timeoutSeconds",
+	}
+)
 
 // reduce brings a value to its canonical form, without changing the one it is given. It
 // returns false when the value is the same as none. Inside the JobSet template, whose types
@@ -105,8 +119,13 @@ func reduce(key string, value any, parent map[string]any, template bool) (any, b
 	case nil:
 		return nil, false
 	case map[string]any:
-		if template && slices.Contains(quantities, key) {
+		switch {
+		case template && slices.Contains(quantities, key):
 			return reduceQuantities(value)
+		case template && slices.Contains(freeMaps, key):
+			value = maps.Clone(value)
+			maps.DeleteFunc(value, func(_ string, v any) bool { return v == nil })
+			return value, len(value) > 0
 		}
 		out := make(map[string]any, len(value))
 		for k, v := range value {
@@ -130,8 +149,14 @@ func reduce(key string, value any, parent map[string]any, template bool) (any, b
 	case bool:
 		return value, value || !template || !slices.Contains(falseIsAbsent, key)
 	case string:
-		// The value of an environment variable, next to its name.
-		if _, named := parent["name"]; value == "" && template && key == "value" && named {
+		// The value of an environment variable or a toleration, next to its name or key.
+		_, named := parent["name"]
+		_, keyed := parent["key"]
+		if value == "" && template && (slices.Contains(emptyTextIsAbsent, key) || key == "value" && (named || keyed)) {
+			return nil, false
+		}
+	case int64:
+		if value == 0 && template && slices.Contains(zeroIsAbsent, key) {
 			return nil, false
 		}
 	}

@@ -37,6 +37,10 @@ const (
 	MaxTrainJob = 1 << 20
 )
 
+// maxSkew is how much earlier than its TrainJob a seal may be, by clocks that differ: one that
+// is older was copied from another TrainJob.
+const maxSkew = 5 * time.Minute
+
 // What becomes of a TrainJob that is to be sealed: values of the label result of the metric.
 // Those of a size that is over its bound name it.
 const (
@@ -121,6 +125,14 @@ func Stamp(spec map[string]any) string {
 	return revision
 }
 
+// Stamped returns the revision of a runtime's spec, and whether it carries that, and no source,
+// which only a snapshot does.
+func Stamped(spec map[string]any) (revision string, stamped bool) {
+	revision = Revision(spec)
+	_, copied := annotationsOf(spec["template"])[v1alpha1.AnnotationRuntimeSource]
+	return revision, Stamp(spec) == revision && !copied
+}
+
 // annotation returns an annotation of the JobSet template of a runtime; "" when there is none.
 func annotation(runtime map[string]any, key string) string {
 	spec, _ := runtime["spec"].(map[string]any)
@@ -135,9 +147,13 @@ func Name(source v1alpha1.RuntimeSource) string { return source.Kind + "/" + sou
 // work, so it is done once for each state of a runtime.
 type Packed struct {
 	source, revision string
-	content          int
-	compressed       []byte
+	// compressed is nil when it is too large; its size is known all the same.
+	compressed     []byte
+	size, original int
 }
+
+// Revision identifies the content.
+func (p *Packed) Revision() string { return p.revision }
 
 // Pack compresses the snapshot.
 func (s *Snapshot) Pack() *Packed {
@@ -147,10 +163,14 @@ func (s *Snapshot) Pack() *Packed {
 	// Writing to memory cannot fail.
 	_, _ = compressor.Write(content)
 	_ = compressor.Close()
-	return &Packed{source: Name(s.Source), revision: s.Revision, content: len(content), compressed: out.Bytes()}
+	p := &Packed{source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
+	if p.size <= MaxCompressed {
+		p.compressed = out.Bytes()
+	}
+	return p
 }
 
-// Seal returns the annotations that seal the snapshot into a TrainJob.
+// Seal returns the annotations that seal the snapshot, which is not too large, into a TrainJob.
 func (p *Packed) Seal(at time.Time) map[string]string {
 	// When it was sealed stands where gzip keeps the time of its file: seconds since 1970,
 	// four bytes from the fourth on, the least first (RFC 1952, 2.3.1).
@@ -167,13 +187,14 @@ func (p *Packed) Seal(at time.Time) map[string]string {
 // of JSON and has this many bytes of annotations without the seal, and which size it is, as
 // the metric has it; both are "" when it may.
 func (p *Packed) TooLarge(trainJob, annotations int) (limit, text string) {
+	if p.size > MaxCompressed {
+		return TooLargeCompressed, fmt.Sprintf("%s is %d bytes compressed (%d in full), more than %d", p.source, p.size, p.original, MaxCompressed)
+	}
 	seal := 0
 	for key, value := range p.Seal(time.Time{}) {
 		seal += len(key) + len(value)
 	}
 	switch {
-	case len(p.compressed) > MaxCompressed:
-		return TooLargeCompressed, fmt.Sprintf("%s is %d bytes compressed (%d in full), more than %d", p.source, len(p.compressed), p.content, MaxCompressed)
 	case annotations+seal > MaxAnnotations:
 		return TooLargeAnnotations, fmt.Sprintf("the annotations of the TrainJob would be %d bytes with the %d of the snapshot, more than %d", annotations+seal, seal, MaxAnnotations)
 	case trainJob+seal > MaxTrainJob:
@@ -196,6 +217,9 @@ func Of(job *trainer.TrainJob) (*Snapshot, error) {
 	}
 	if s.Revision != job.Annotations[v1alpha1.AnnotationRuntimeRevision] {
 		return nil, fmt.Errorf("annotation %s is not the revision of what is sealed, which is %s", v1alpha1.AnnotationRuntimeRevision, s.Revision)
+	}
+	if !job.CreationTimestamp.IsZero() && s.SealedAt.Before(job.CreationTimestamp.Add(-maxSkew)) {
+		return nil, fmt.Errorf("annotation %s was sealed at %s, before the TrainJob was created", v1alpha1.AnnotationRuntimeSnapshot, s.SealedAt)
 	}
 	if !s.IsOf(job) {
 		return nil, fmt.Errorf("annotation %s is of %s, not the runtime of the TrainJob", v1alpha1.AnnotationRuntimeSnapshot, Name(s.Source))
@@ -306,6 +330,9 @@ func (s *Snapshot) YAML() (string, error) {
 		printable.WriteRune(r)
 	}
 	text, err := yaml.JSONToYAML([]byte(printable.String()))
+	if err == nil && !s.Holds(string(text)) {
+		err = errors.New("the runtime cannot be written as YAML")
+	}
 	return string(text), err
 }
 

@@ -59,14 +59,14 @@ func (s *Stamper) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if _, found := spec["template"].(map[string]any); !found || runtime.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, nil
 	}
-	revision := Revision(spec)
-	if Stamp(spec) == revision {
+	revision, stamped := Stamped(spec)
+	if stamped {
 		return reconcile.Result{}, nil
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": runtime.GetResourceVersion()},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
-			"annotations": map[string]string{v1alpha1.AnnotationRuntimeRevision: revision},
+			"annotations": map[string]any{v1alpha1.AnnotationRuntimeRevision: revision, v1alpha1.AnnotationRuntimeSource: nil},
 		}}},
 	})
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Stamper) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		// Its event comes.
 		return reconcile.Result{}, nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		// Somebody's rule is against this runtime, and stays so until it changes.
+	case apierrors.IsInvalid(err):
+		// A rule is against this runtime, and stays so until it changes.
 		log.FromContext(ctx).Error(err, "could not write the revision of the runtime; its TrainJobs start one try later")
 		return reconcile.Result{}, nil
 	case err != nil:

@@ -40,3 +40,12 @@ func (r RuntimeRef) Known() bool {
 	gvk := r.GroupVersionKind()
 	return gvk.Group == GroupVersion.Group && (gvk.Kind == ClusterTrainingRuntimeKind || gvk.Kind == TrainingRuntimeKind)
 }
+
+// Names that Trainer looks for in the runtime of a TrainJob that has a dataset or a model
+// fetched: the replicatedJob and its container, which have the same name, and the volume that
+// the container must mount.
+const (
+	DatasetInitializer = "dataset-initializer"
+	ModelInitializer   = "model-initializer"
+	InitializerVolume  = "initializer"
+)

@@ -64,9 +64,20 @@ type TrainJobSpec struct {
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// RuntimeRef names the runtime.
 	RuntimeRef RuntimeRef `json:"runtimeRef,omitempty"`
+	// Initializer says what is fetched before the training.
+	Initializer *Initializer `json:"initializer,omitempty"`
 	// ManagedBy names who runs the TrainJob; absent is ControllerName.
 	ManagedBy *string `json:"managedBy,omitempty"`
 }
+
+// Initializer is the part of a TrainJob's initializer that tells which there are.
+type Initializer struct {
+	Dataset *Fetched `json:"dataset,omitempty"`
+	Model   *Fetched `json:"model,omitempty"`
+}
+
+// Fetched is a dataset or a model; only that there is one counts.
+type Fetched struct{}
 
 // TrainJobStatus is the part of a TrainJob's status that tells its state.
 type TrainJobStatus struct {

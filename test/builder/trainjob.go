@@ -94,6 +94,27 @@ func (b *TrainJobBuilder) Annotation(key, value string) *TrainJobBuilder {
 	return b
 }
 
+// Annotations sets several annotations.
+func (b *TrainJobBuilder) Annotations(annotations map[string]string) *TrainJobBuilder {
+	for key, value := range annotations {
+		b.Annotation(key, value)
+	}
+	return b
+}
+
+// Runtime sets spec.runtimeRef as the API server stores it.
+func (b *TrainJobBuilder) Runtime(kind, name string) *TrainJobBuilder {
+	group := trainer.GroupVersion.Group
+	b.job.Spec.RuntimeRef = trainer.RuntimeRef{Name: name, Kind: &kind, APIGroup: &group}
+	return b
+}
+
+// UID sets the UID, where the minimal object has one that follows from its name.
+func (b *TrainJobBuilder) UID(uid types.UID) *TrainJobBuilder {
+	b.job.UID = uid
+	return b
+}
+
 // Condition adds a condition as Trainer writes it, to whole seconds.
 func (b *TrainJobBuilder) Condition(kind string, status metav1.ConditionStatus, reason string, at time.Time) *TrainJobBuilder {
 	b.job.Status.Conditions = append(b.job.Status.Conditions, metav1.Condition{

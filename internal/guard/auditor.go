@@ -1,0 +1,105 @@
+package guard
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// reasonSecondClock is the reason of the event about a clock in a stored runtime.
+const reasonSecondClock = "SecondClock"
+
+// NewAuditMetric registers the number of stored runtimes with a clock of their own, by kind.
+func NewAuditMetric(registry prometheus.Registerer) (*prometheus.GaugeVec, error) {
+	metric := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "signalbox_runtimes_with_clocks",
+		Help: "Stored runtimes that set activeDeadlineSeconds or ttlSecondsAfterFinished, by kind.",
+	}, []string{"kind"})
+	return metric, registry.Register(metric)
+}
+
+// Auditor reports stored runtimes that have a clock of their own: those that were there before
+// the webhook, or came while it was away. It changes nothing.
+type Auditor struct {
+	// Kind is the kind of runtime.
+	Kind string
+	// Cache reads runtimes as unstructured objects.
+	Cache client.Reader
+	// Client writes events.
+	Client client.Client
+	Clock  clock.PassiveClock
+	Metric *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// found holds the runtimes with clocks, to be counted.
+	found map[types.NamespacedName]struct{}
+}
+
+// SetupWithManager adds the auditor to the manager.
+func (a *Auditor) SetupWithManager(mgr ctrl.Manager) error {
+	a.Metric.WithLabelValues(a.Kind)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("audit-" + a.Kind).
+		For(a.runtime()).
+		WithOptions(controller.Options{EnableWarmup: ptr.To(true)}).
+		Complete(a)
+}
+
+func (a *Auditor) runtime() *unstructured.Unstructured {
+	runtime := &unstructured.Unstructured{}
+	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind(a.Kind))
+	return runtime
+}
+
+// Reconcile looks at one runtime.
+func (a *Auditor) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	runtime := a.runtime()
+	err := a.Cache.Get(ctx, req.NamespacedName, runtime)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil || runtime.GetDeletionTimestamp() != nil {
+		a.count(req.NamespacedName, false)
+		return reconcile.Result{}, nil
+	}
+	spec, _ := runtime.Object["spec"].(map[string]any)
+	errs := Clocks(nil, spec)
+	a.count(req.NamespacedName, len(errs) > 0)
+	if len(errs) == 0 {
+		return reconcile.Result{}, nil
+	}
+	text := errs.ToAggregate().Error()
+	log.FromContext(ctx).Info("a stored runtime has a clock of its own", "kind", a.Kind, "fields", text)
+	// Its name follows from the text, so that a restart does not tell again.
+	event.Warn(ctx, a.Client, event.About(runtime), reasonSecondClock, text, text, a.Clock.Now())
+	return reconcile.Result{}, nil
+}
+
+// count notes whether the runtime has a clock, and sets the metric.
+func (a *Auditor) count(name types.NamespacedName, has bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.found == nil {
+		a.found = map[types.NamespacedName]struct{}{}
+	}
+	delete(a.found, name)
+	if has {
+		a.found[name] = struct{}{}
+	}
+	a.Metric.WithLabelValues(a.Kind).Set(float64(len(a.found)))
+}
+
+var _ reconcile.Reconciler = (*Auditor)(nil)
