@@ -138,7 +138,7 @@ func setup(mgr ctrl.Manager, o options) error {
 		KeepsSnapshots: detector.KeepsSnapshots,
 		TrainerUser:    o.trainerUser,
 	}
-	index := &guard.Index{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
+	index := &guard.Index{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Clock: clock}
 	if o.runtimesInUse != guard.Allow {
 		if err := mgr.Add(index); err != nil {
 			return err

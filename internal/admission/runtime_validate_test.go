@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -95,7 +96,7 @@ func newRuntimeBench(t testing.TB, objects ...client.Object) *runtimeBench {
 			return c.Get(ctx, key, object, options...)
 		},
 	})
-	index := &guard.Index{Cache: b.cache, Live: live}
+	index := &guard.Index{Cache: b.cache, Live: live, Clock: clock.RealClock{}}
 	if err := index.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -426,12 +427,13 @@ func TestRuntimeValidatorFailsOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("before TrainJobs are installed", func(t *testing.T) {
+	t.Run("before TrainJobs are indexed", func(t *testing.T) {
 		t.Parallel()
 		b := newRuntimeBench(t, user("job").Obj())
-		b.Index = &guard.Index{Cache: b.cache, Live: b.Live}
+		b.Index = &guard.Index{Cache: b.cache, Live: b.Live, Clock: clock.RealClock{}}
 		for _, ask := range []func(*testing.T) admission.Request{deletion, edit} {
-			if got := judge(t, b.Handle(t.Context(), ask(t))); got.Code != 0 || len(got.Warnings) != 0 {
+			want := "Signalbox could not find out which TrainJobs use this runtime: the TrainJobs are not indexed yet"
+			if got := judge(t, b.Handle(t.Context(), ask(t))); got.Code != 0 || len(got.Warnings) != 1 || got.Warnings[0] != want {
 				t.Errorf("answer %+v", got)
 			}
 		}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -39,29 +43,69 @@ func runtimeOf(job *trainer.TrainJob) Runtime {
 	return r
 }
 
-// byRuntime is the index of the unfinished TrainJobs by their runtime.
+// byRuntime is the index of the TrainJobs by their runtime.
 const byRuntime = "runtime"
+
+// labelQueue is on the TrainJobs that Kueue looks after.
+const labelQueue = "kueue.x-k8s.io/queue-name"
+
+// kueuesTurn is how long a finished TrainJob still needs its runtime for Kueue to see that it
+// is finished, and give its quota back.
+const kueuesTurn = 30 * time.Second
 
 // CacheTrainJobs is what a cache must hold for an Index: the TrainJobs, of each no more than
 // what names it, its runtime and its state.
 func CacheTrainJobs() cache.ByObject {
 	return cache.ByObject{Transform: func(object any) (any, error) {
-		if job, ok := object.(*trainer.TrainJob); ok {
-			job.Annotations, job.Labels, job.ManagedFields, job.OwnerReferences = nil, nil, nil, nil
+		job, ok := object.(*trainer.TrainJob)
+		if !ok {
+			return object, nil
+		}
+		queue, queued := job.Labels[labelQueue]
+		job.Annotations, job.Labels, job.ManagedFields, job.OwnerReferences = nil, nil, nil, nil
+		if queued {
+			job.Labels = map[string]string{labelQueue: queue}
+		}
+		for i := range job.Status.Conditions {
+			job.Status.Conditions[i].Message = ""
 		}
 		return object, nil
 	}}
 }
 
-// Index finds the unfinished TrainJobs that refer to a runtime.
+// uses tells whether the TrainJob needs its runtime now. Trainer checks every update of it, so
+// that also one that is finished does while it is being deleted, until its finalizers are gone.
+func uses(job *trainer.TrainJob, now time.Time) bool {
+	if !job.Terminal() || !job.DeletionTimestamp.IsZero() {
+		return true
+	}
+	if _, queued := job.Labels[labelQueue]; !queued {
+		return false
+	}
+	return slices.ContainsFunc(job.Status.Conditions, func(c metav1.Condition) bool {
+		return (c.Type == trainer.ConditionComplete || c.Type == trainer.ConditionFailed) &&
+			c.Status == metav1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) < kueuesTurn
+	})
+}
+
+// Index finds the TrainJobs that need a runtime: the unfinished ones that refer to it, those
+// that are being deleted, and of Kueue's those that have just finished.
 type Index struct {
 	// Cache holds the TrainJobs as CacheTrainJobs says.
 	Cache cache.Cache
 	// Live reads from the API server.
-	Live client.Reader
+	Live  client.Reader
+	Clock clock.PassiveClock
 
-	ready atomic.Bool
+	// state is what became of building the index; nil before the first try.
+	state atomic.Pointer[result]
 }
+
+// result is the error of a try to build the index, nil when it is there.
+type result struct{ err error }
+
+// cacheTurn is how long a cache that is still being filled may take for an answer.
+const cacheTurn = 2 * time.Second
 
 // betweenTries is how often the index looks whether TrainJobs are installed.
 const betweenTries = 5 * time.Second
@@ -71,13 +115,13 @@ func (x *Index) Start(ctx context.Context) error {
 	for said := false; ; said = true {
 		err := x.Cache.IndexField(ctx, &trainer.TrainJob{}, byRuntime, func(object client.Object) []string {
 			job := object.(*trainer.TrainJob)
-			if job.Terminal() || !job.Spec.RuntimeRef.Known() {
+			if !job.Spec.RuntimeRef.Known() {
 				return nil
 			}
 			return []string{runtimeOf(job).String()}
 		})
+		x.state.Store(&result{err})
 		if err == nil {
-			x.ready.Store(true)
 			return nil
 		}
 		if !said {
@@ -94,38 +138,53 @@ func (x *Index) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica has its index.
 func (x *Index) NeedLeaderElection() bool { return false }
 
-// Users returns the unfinished TrainJobs that refer to the runtime, as the index has them,
-// sorted by name. There are none before TrainJobs are installed.
+// Users returns the TrainJobs that need the runtime, as the index has them, sorted by name.
+// There are none while TrainJobs are not installed; an error when the index is not there yet.
 func (x *Index) Users(ctx context.Context, runtime Runtime) ([]trainer.TrainJob, error) {
-	if !x.ready.Load() {
+	switch state := x.state.Load(); {
+	case state == nil:
+		return nil, errors.New("the TrainJobs are not indexed yet")
+	case meta.IsNoMatchError(state.err):
 		return nil, nil
+	case state.err != nil:
+		return nil, fmt.Errorf("the TrainJobs are not indexed: %w", state.err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, cacheTurn)
+	defer cancel()
 	var jobs trainer.TrainJobList
 	err := x.Cache.List(ctx, &jobs, client.MatchingFields{byRuntime: runtime.String()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list TrainJobs of %s: %w", runtime, err)
 	}
+	now := x.Clock.Now()
+	jobs.Items = slices.DeleteFunc(jobs.Items, func(job trainer.TrainJob) bool { return !uses(&job, now) })
 	slices.SortFunc(jobs.Items, func(a, b trainer.TrainJob) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return jobs.Items, nil
 }
 
-// Confirm reads live, one after the other, until most of the TrainJobs are found to be there
-// and unfinished still. It returns these, and how many it has not looked at.
+// readsFor is how many TrainJobs are read at most for each that is to be confirmed.
+const readsFor = 3
+
+// Confirm reads live, one after the other, until most of the TrainJobs are found to need their
+// runtime still. It returns these, and how many it has not looked at. An error counts only
+// while none is confirmed.
 func (x *Index) Confirm(ctx context.Context, jobs []trainer.TrainJob, most int) (confirmed []trainer.TrainJob, rest int, err error) {
 	for i := range jobs {
-		if len(confirmed) == most {
+		if len(confirmed) == most || i == readsFor*most && len(confirmed) > 0 {
 			return confirmed, len(jobs) - i, nil
 		}
 		job := &trainer.TrainJob{}
 		key := types.NamespacedName{Namespace: jobs[i].Namespace, Name: jobs[i].Name}
 		if err := x.Live.Get(ctx, key, job); apierrors.IsNotFound(err) {
 			continue
+		} else if err != nil && len(confirmed) > 0 {
+			return confirmed, len(jobs) - i, nil
 		} else if err != nil {
 			return nil, 0, fmt.Errorf("read TrainJob: %w", err)
 		}
-		if !job.Terminal() && runtimeOf(job) == runtimeOf(&jobs[i]) {
+		if uses(job, x.Clock.Now()) && runtimeOf(job) == runtimeOf(&jobs[i]) {
 			confirmed = append(confirmed, *job)
 		}
 	}

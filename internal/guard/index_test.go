@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,7 +80,7 @@ func (c *indexed) List(ctx context.Context, list client.ObjectList, options ...c
 func newIndex(t testing.TB, objects ...client.Object) (*Index, *indexed) {
 	t.Helper()
 	cache := &indexed{t: t, objects: objects}
-	index := &Index{Cache: cache}
+	index := &Index{Cache: cache, Clock: clock.RealClock{}}
 	if err := index.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +93,12 @@ func job(namespace, name, kind, runtime string) *builder.TrainJobBuilder {
 
 func ended(b *builder.TrainJobBuilder, condition string, status metav1.ConditionStatus) *trainer.TrainJob {
 	return b.Condition(condition, status, "Reason", time.Now()).Obj()
+}
+
+// queued has Kueue look after the TrainJob.
+func queued(job *trainer.TrainJob) *trainer.TrainJob {
+	job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "queue"}
+	return job
 }
 
 func names(jobs []trainer.TrainJob) []string {
@@ -126,13 +134,16 @@ func TestIndexUsers(t *testing.T) {
 		ended(job("a", "not-failed", cluster, "torch"), trainer.ConditionFailed, metav1.ConditionFalse),
 		ended(job("a", "complete", cluster, "torch"), trainer.ConditionComplete, metav1.ConditionTrue),
 		ended(job("a", "failed", cluster, "torch"), trainer.ConditionFailed, metav1.ConditionTrue),
+		ended(job("a", "complete-deleting", cluster, "torch").Deleting(time.Now()), trainer.ConditionComplete, metav1.ConditionTrue),
+		queued(ended(job("a", "queue-complete", cluster, "torch"), trainer.ConditionComplete, metav1.ConditionTrue)),
+		queued(job("a", "queue-long-complete", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", time.Now().Add(-time.Minute)).Obj()),
 		job("a", "other", cluster, "torch2").Obj(),
 		job("a", "own", namespaced, "torch").Obj(),
 		job("b", "own", namespaced, "torch").Obj(),
 		foreign, unknown,
 	)
 	for runtime, want := range map[Runtime][]string{
-		{Kind: cluster, Name: "torch"}:                      {"a/bare", "a/deleting", "a/elsewhere", "a/not-failed", "a/not-suspended", "a/suspended", "b/active"},
+		{Kind: cluster, Name: "torch"}:                      {"a/bare", "a/complete-deleting", "a/deleting", "a/elsewhere", "a/not-failed", "a/not-suspended", "a/queue-complete", "a/suspended", "b/active"},
 		{Kind: cluster, Name: "torch2"}:                     {"a/other"},
 		{Kind: namespaced, Namespace: "a", Name: "torch"}:   {"a/own"},
 		{Kind: namespaced, Namespace: "b", Name: "torch"}:   {"b/own"},
@@ -176,11 +187,11 @@ func TestIndexWaitsForTrainJobs(t *testing.T) {
 		tries := 0
 		cache := &indexed{t: t, objects: []client.Object{job("a", "job", cluster, "torch").Obj()}, fault: func() error {
 			if tries++; !installed {
-				return errors.New("no TrainJobs")
+				return &meta.NoKindMatchError{GroupKind: trainer.GroupVersion.WithKind(trainer.TrainJobKind).GroupKind()}
 			}
 			return nil
 		}}
-		index := &Index{Cache: cache}
+		index := &Index{Cache: cache, Clock: clock.RealClock{}}
 		if index.NeedLeaderElection() {
 			t.Error("only the leader would have an index")
 		}
@@ -211,6 +222,25 @@ func TestIndexWaitsForTrainJobs(t *testing.T) {
 	})
 }
 
+// Where it is not known what uses a runtime, that is an error and not nothing.
+func TestIndexThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		index := &Index{Cache: &indexed{t: t, fault: func() error { return errors.New("no API server") }}, Clock: clock.RealClock{}}
+		if _, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"}); err == nil {
+			t.Error("no error before the first try")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := index.Start(ctx); err != nil {
+			t.Errorf("Start = %v", err)
+		}
+		_, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"})
+		if want := "the TrainJobs are not indexed: no API server"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}
+
 func TestIndexStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		index := &Index{Cache: &indexed{t: t, fault: func() error { return errors.New("no TrainJobs") }}}
@@ -233,6 +263,7 @@ func TestCacheTrainJobs(t *testing.T) {
 	full.OwnerReferences = []metav1.OwnerReference{{Name: "owner"}}
 	want := full.DeepCopy()
 	want.Annotations, want.Labels, want.ManagedFields, want.OwnerReferences = nil, nil, nil, nil
+	want.Status.Conditions[0].Message = ""
 	got, err := transform(full)
 	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -279,7 +310,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads = 0
-			confirmed, rest, err := (&Index{Live: live(tc.live...)}).Confirm(t.Context(), tc.jobs, tc.most)
+			confirmed, rest, err := (&Index{Live: live(tc.live...), Clock: clock.RealClock{}}).Confirm(t.Context(), tc.jobs, tc.most)
 			if diff := cmp.Diff(tc.want, names(confirmed)); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -289,13 +320,29 @@ func TestConfirm(t *testing.T) {
 		})
 	}
 
+	t.Run("one that cannot be read, after one that is confirmed", func(t *testing.T) {
+		reads := 0
+		flaky := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(of("a").Obj(), of("b").Obj()).Build(), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if reads++; reads > 1 {
+					return errors.New("no API server")
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		})
+		confirmed, rest, err := (&Index{Live: flaky, Clock: clock.RealClock{}}).Confirm(t.Context(), seen, 10)
+		if len(confirmed) != 1 || rest != 3 || err != nil {
+			t.Errorf("%v, %d, %v", names(confirmed), rest, err)
+		}
+	})
+
 	failure := errors.New("no API server")
 	broken := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return failure
 		},
 	})
-	confirmed, rest, err := (&Index{Live: broken}).Confirm(t.Context(), seen, 10)
+	confirmed, rest, err := (&Index{Live: broken, Clock: clock.RealClock{}}).Confirm(t.Context(), seen, 10)
 	if len(confirmed) != 0 || rest != 0 || !errors.Is(err, failure) || err.Error() != "read TrainJob: no API server" {
 		t.Errorf("without the API server: %v, %d, %v", names(confirmed), rest, err)
 	}
@@ -305,7 +352,7 @@ func TestConfirm(t *testing.T) {
 func TestConfirmReturnsWhatIsLive(t *testing.T) {
 	live := job("a", "a", cluster, "torch").Obj()
 	live.Spec.Initializer = &trainer.Initializer{Dataset: &trainer.Fetched{}}
-	index := &Index{Live: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(live).Build()}
+	index := &Index{Clock: clock.RealClock{}, Live: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(live).Build()}
 	confirmed, _, err := index.Confirm(t.Context(), []trainer.TrainJob{*job("a", "a", cluster, "torch").Obj()}, 1)
 	if err != nil || len(confirmed) != 1 || confirmed[0].Spec.Initializer == nil {
 		t.Errorf("%+v, %v", confirmed, err)

@@ -1,11 +1,14 @@
 package chart_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/signalbox-dev/signalbox/internal/guard"
 )
 
 func TestArguments(t *testing.T) {
@@ -18,7 +21,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
-				"--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
@@ -32,7 +35,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
-				"--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
 				"--cert-dir=/certificate",
 			},
 			wantReconciler: []string{
@@ -50,7 +53,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=debug", "--log-format=text",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--webhook-port=9443",
-				"--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
@@ -64,6 +67,18 @@ func TestArguments(t *testing.T) {
 			want := map[string][]string{"webhook": tc.wantWebhook, "reconciler": tc.wantReconciler}
 			if diff := cmp.Diff(want, arguments(t, tc.values...)); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRuntimesInUse covers each value, and what the policy in the API server has no part in.
+func TestRuntimesInUse(t *testing.T) {
+	for _, mode := range []guard.Mode{guard.Deny, guard.Warn, guard.Allow} {
+		t.Run(string(mode), func(t *testing.T) {
+			args := arguments(t, append(withPolicy, "runtimes.inUse="+string(mode))...)
+			if want := "--runtimes-in-use=" + string(mode); !slices.Contains(args["webhook"], want) {
+				t.Errorf("arguments %q, want %q among them", args["webhook"], want)
 			}
 		})
 	}

@@ -20,13 +20,14 @@ func TestWebhookConfigurations(t *testing.T) {
 		excluded                            []string
 		ca                                  string
 		annotations                         map[string]string
-		deletions                           bool
+		// Whether deletions of JobSets and of runtimes come to the webhook.
+		deletions, runtimeDeletions bool
 	}
 	byDefault := func(tweak func(*expectation)) expectation {
 		want := expectation{
 			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Fail,
 			runtimePolicy: admissionregistrationv1.Ignore, timeout: 5,
-			excluded: []string{namespace, "kube-system"}, deletions: true,
+			excluded: []string{namespace, "kube-system"}, deletions: true, runtimeDeletions: true,
 		}
 		tweak(&want)
 		return want
@@ -58,6 +59,18 @@ func TestWebhookConfigurations(t *testing.T) {
 			values: []string{"trainer.correctEarlyDeadlines=false"},
 			want:   byDefault(func(want *expectation) { want.deletions = false }),
 		},
+		"runtimes in use may be disrupted": {
+			values: []string{"runtimes.inUse=Allow"},
+			want:   byDefault(func(want *expectation) { want.runtimeDeletions = false }),
+		},
+		"disruptions of runtimes in use are warned about": {
+			values: []string{"runtimes.inUse=Warn"},
+			want:   byDefault(func(*expectation) {}),
+		},
+		"the API server refuses clocks too": {
+			values: withPolicy,
+			want:   byDefault(func(*expectation) {}),
+		},
 		"a CA in the values": {
 			values: variants["a CA in the values"],
 			want:   byDefault(func(want *expectation) { want.ca = "CA" }),
@@ -80,13 +93,13 @@ func TestWebhookConfigurations(t *testing.T) {
 					t.Errorf("annotations of the %s configuration (-want +got):\n%s", kind, diff)
 				}
 			}
-			want := expectedWebhooks(tc.want.deletions)
+			want := expectedWebhooks(tc.want.deletions, tc.want.runtimeDeletions)
 			for i := range want {
 				want[i].TimeoutSeconds, want[i].FailurePolicy = &tc.want.timeout, &tc.want.policy
 				switch *want[i].ClientConfig.Service.Path {
 				case admission.TrainJobStatusPath:
 					want[i].FailurePolicy = &tc.want.statusPolicy
-				case admission.RuntimeMutatePath:
+				case admission.RuntimeMutatePath, admission.RuntimeValidatePath:
 					want[i].FailurePolicy = &tc.want.runtimePolicy
 				}
 				want[i].NamespaceSelector.MatchExpressions[0].Values = tc.want.excluded
@@ -128,7 +141,7 @@ func webhooks(t *testing.T, values ...string) []admissionregistrationv1.Mutating
 }
 
 // expectedWebhooks are all webhooks without what values choose, apart from the deletions.
-func expectedWebhooks(deletions bool) []admissionregistrationv1.MutatingWebhook {
+func expectedWebhooks(deletions, runtimeDeletions bool) []admissionregistrationv1.MutatingWebhook {
 	trainJobs := func(operations []admissionregistrationv1.OperationType, resource string) admissionregistrationv1.RuleWithOperations {
 		return rule("trainer.kubeflow.org", "v1alpha1", resource, operations)
 	}
@@ -140,12 +153,17 @@ func expectedWebhooks(deletions bool) []admissionregistrationv1.MutatingWebhook 
 	// Runtimes of the whole cluster and of a namespace come the same way.
 	runtimes := rule("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", writes)
 	runtimes.Resources, runtimes.Scope = append(runtimes.Resources, "clustertrainingruntimes"), ptr.To(admissionregistrationv1.AllScopes)
+	guarded := runtimes
+	if runtimeDeletions {
+		guarded.Operations = append(slices.Clone(writes), admissionregistrationv1.Delete)
+	}
 	again := ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
 	return []admissionregistrationv1.MutatingWebhook{
 		webhook("trainjob", admission.TrainJobMutatePath, again, trainJobs(writes, "trainjobs")),
 		webhook("trainjob-status", admission.TrainJobStatusPath, again, trainJobs(writes[1:], "trainjobs/status")),
 		webhook("runtime", admission.RuntimeMutatePath, again, runtimes),
 		webhook("trainjob", admission.TrainJobValidatePath, nil, trainJobs(writes, "trainjobs")),
+		webhook("runtime", admission.RuntimeValidatePath, nil, guarded),
 		webhook("jobset", admission.JobSetValidatePath, nil, jobSets),
 	}
 }

@@ -66,6 +66,9 @@ func TestJobSetConditionsOnStarts(t *testing.T) {
 			if tc.before != "" {
 				req.after = jobSet(tc.after)
 				checkMatch(t, conditions, jobSets, req, tc.want)
+				// One that nobody owned is that of the TrainJob that takes it over.
+				taken := request{before: jobSet(tc.before), after: jobSet(tc.after, ofTrainJob), user: trainerUser}
+				checkMatch(t, conditions, jobSets, taken, tc.want)
 			}
 			// Whose it is decides before what happens to it.
 			other := owner("example.com/v1", "Workflow", `,"controller":true`)

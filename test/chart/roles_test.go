@@ -42,8 +42,11 @@ func TestRoles(t *testing.T) {
 	}
 	// Whoever makes the certificate.
 	judging := []rbacv1.PolicyRule{
-		// The JobSet webhook reads the TrainJob live.
-		allow("trainer.kubeflow.org", "trainjobs", "get"),
+		// The JobSet webhook reads the TrainJob live. List and watch are the cache that tells
+		// which TrainJobs use a runtime; get is the last look before its deletion is refused.
+		allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch"),
+		// A live look at the namespace of a runtime whose deletion would be refused.
+		allow("", "namespaces", "get"),
 		// List and watch are the cache that TrainJobs are sealed from; get is the live look
 		// that shows whether it lags.
 		runtimes("get", "list", "watch"),
@@ -63,15 +66,23 @@ func TestRoles(t *testing.T) {
 	givenCertificate := map[string][]rbacv1.PolicyRule{
 		"ClusterRole signalbox-webhook": judging,
 	}
+	// Nothing asks which TrainJobs use a runtime.
+	unguarded := maps.Clone(selfManaged)
+	unguarded["ClusterRole signalbox-webhook"] = append([]rbacv1.PolicyRule{allow("trainer.kubeflow.org", "trainjobs", "get")},
+		selfManaged["ClusterRole signalbox-webhook"][2:]...)
 	for name, tc := range map[string]struct {
 		values  []string
 		webhook map[string][]rbacv1.PolicyRule
 	}{
-		"default values":           {webhook: selfManaged},
-		"early deadlines are kept": {values: variants["early deadlines are kept"], webhook: selfManaged},
-		"everything optional":      {values: variants["everything optional"], webhook: selfManaged},
-		"a certificate of its own": {values: ownCertificate, webhook: givenCertificate},
-		"a CA in the values":       {values: variants["a CA in the values"], webhook: givenCertificate},
+		"default values":                                  {webhook: selfManaged},
+		"early deadlines are kept":                        {values: variants["early deadlines are kept"], webhook: selfManaged},
+		"everything optional":                             {values: variants["everything optional"], webhook: selfManaged},
+		"runtimes in use may be disrupted":                {values: []string{"runtimes.inUse=Allow"}, webhook: unguarded},
+		"disruptions of runtimes in use are warned about": {values: []string{"runtimes.inUse=Warn"}, webhook: selfManaged},
+		// The API server takes no rights to evaluate it.
+		"the API server refuses clocks": {values: withPolicy, webhook: selfManaged},
+		"a certificate of its own":      {values: ownCertificate, webhook: givenCertificate},
+		"a CA in the values":            {values: variants["a CA in the values"], webhook: givenCertificate},
 		// Who installs it says nothing of who may see it.
 		"the CRD comes from elsewhere": {values: variants["the CRD comes from elsewhere"], webhook: selfManaged},
 	} {

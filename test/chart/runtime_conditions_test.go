@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+
 	"github.com/signalbox-dev/signalbox/internal/admission"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -20,8 +22,18 @@ func annotated(annotations, more string) string {
 	return `{"spec":{"template":{"metadata":{"annotations":` + annotations + `}}` + more + `}}`
 }
 
+// runtimeMatchers returns the conditions of both webhooks for runtimes, which must be called
+// for the same creations and updates.
+func runtimeMatchers(t *testing.T) map[string]matchconditions.Matcher {
+	t.Helper()
+	return map[string]matchconditions.Matcher{
+		"mutating":   matcher(t, admission.RuntimeMutatePath),
+		"validating": matcher(t, admission.RuntimeValidatePath),
+	}
+}
+
 func TestRuntimeConditions(t *testing.T) {
-	conditions := matcher(t, admission.RuntimeMutatePath)
+	matchers := runtimeMatchers(t)
 	const revision = `{"lifecycle.trainer.kubeflow.org/runtime-revision":"0123456789abcdef"}`
 	stamped := annotated(revision, "")
 	for name, tc := range map[string]struct {
@@ -79,17 +91,60 @@ func TestRuntimeConditions(t *testing.T) {
 		"the spec is a number that stays": {before: `{"spec":1}`, after: `{"spec":1}`},
 	} {
 		for _, of := range ofRuntimes {
-			t.Run(name+", "+of.kind.Kind, func(t *testing.T) {
-				checkMatch(t, conditions, of, request{before: tc.before, after: tc.after}, tc.want)
-			})
+			for who, conditions := range matchers {
+				t.Run(name+", "+of.kind.Kind+", "+who, func(t *testing.T) {
+					// Who makes it says nothing: only deletions are told apart.
+					for _, user := range append(collectors, "someone") {
+						checkMatch(t, conditions, of, request{before: tc.before, after: tc.after, user: user}, tc.want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// collectors delete what nobody needs any more, which must wait for no webhook: the end of a
+// namespace, garbage collection, and both where they run as one user.
+var collectors = []string{
+	"system:serviceaccount:kube-system:namespace-controller",
+	"system:serviceaccount:kube-system:generic-garbage-collector",
+	"system:kube-controller-manager",
+}
+
+// TestRuntimeConditionsOnDeletions deletes runtimes of every shape as everybody.
+func TestRuntimeConditionsOnDeletions(t *testing.T) {
+	conditions := matcher(t, admission.RuntimeValidatePath)
+	users := map[string]bool{
+		"": true, "someone": true, "system:admin": true, "kubernetes-admin": true, trainerUser: true, reconcilerUser: true,
+		"system:serviceaccount:kube-system:namespace-controller2": true, "system:serviceaccount:team:namespace-controller": true,
+		"system:serviceaccount:kube-system:horizontal-pod-autoscaler": true, "namespace-controller": true,
+		"system:serviceaccount:team:generic-garbage-collector": true, "system:kube-scheduler": true,
+	}
+	for _, user := range collectors {
+		users[user] = false
+	}
+	for name, before := range map[string]string{
+		"a runtime":           runtimeOf(replicatedJob("a", quiet)),
+		"no spec":             `{}`,
+		"a null spec":         `{"spec":null}`,
+		"a spec that is none": `{"spec":[]}`,
+		"being deleted":       `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["a/b"]},"spec":{}}`,
+	} {
+		for _, of := range ofRuntimes {
+			for user, want := range users {
+				t.Run(name+", "+of.kind.Kind+", by "+user, func(t *testing.T) {
+					checkMatch(t, conditions, of, request{before: before, user: user}, want)
+				})
+			}
 		}
 	}
 }
 
 // TestRuntimeConditionsAreAffordable writes the largest runtimes that an API server would
-// store. An evaluation that costs too much is an error, by which the revision would get lost.
+// store. An evaluation that costs too much is an error, by which the revision would get lost,
+// and a clock let through.
 func TestRuntimeConditionsAreAffordable(t *testing.T) {
-	conditions := matcher(t, admission.RuntimeMutatePath)
+	matchers := runtimeMatchers(t)
 	var many []string
 	for i := range 100000 {
 		many = append(many, fmt.Sprintf(`{"a":%d}`, i))
@@ -98,10 +153,16 @@ func TestRuntimeConditionsAreAffordable(t *testing.T) {
 		"a long text": `,"a":"` + strings.Repeat("x", 1<<20) + `"`,
 		"a long list": `,"a":[` + strings.Join(many, ",") + `]`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			before, after := annotated(`{}`, more+`,"z":1`), annotated(`{}`, more+`,"z":2`)
-			checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: before}, false)
-			checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: after}, true)
+		before, after := annotated(`{}`, more+`,"z":1`), annotated(`{}`, more+`,"z":2`)
+		for who, conditions := range matchers {
+			t.Run(name+", "+who, func(t *testing.T) {
+				checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: before}, false)
+				checkMatch(t, conditions, ofRuntimes[0], request{before: before, after: after}, true)
+				checkMatch(t, conditions, ofRuntimes[0], request{after: after}, true)
+			})
+		}
+		t.Run(name+", deleted", func(t *testing.T) {
+			checkMatch(t, matchers["validating"], ofRuntimes[0], request{before: before, user: "someone"}, true)
 		})
 	}
 }

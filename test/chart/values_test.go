@@ -57,6 +57,22 @@ func TestRefusedValues(t *testing.T) {
 			values: []string{"webhook.runtimeFailurePolicy=Warn"},
 			want:   "at '/webhook/runtimeFailurePolicy'",
 		},
+		"runtimes in use that are neither kept nor not": {
+			values: []string{"runtimes.inUse=deny"},
+			want:   "at '/runtimes/inUse': value must be one of 'Deny', 'Warn', 'Allow'",
+		},
+		"runtimes in use that are protected by a switch": {
+			values: []string{"runtimes.inUse=true"},
+			want:   "at '/runtimes/inUse': value must be one of 'Deny', 'Warn', 'Allow'",
+		},
+		"a policy that is neither there nor not": {
+			values: []string{"runtimes.admissionPolicy=Warn"},
+			want:   "at '/runtimes/admissionPolicy': got string, want boolean",
+		},
+		"a name of the runtimes that is not there": {
+			values: []string{"runtimes.failurePolicy=Fail"},
+			want:   "additional properties 'failurePolicy' not allowed",
+		},
 		"a CRD that is neither installed nor not": {
 			values: []string{"crds.install=IfMissing"},
 			want:   "at '/crds/install': got string, want boolean",

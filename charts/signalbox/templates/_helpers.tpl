@@ -133,11 +133,16 @@ timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
 sideEffects: None
 matchPolicy: Equivalent
 namespaceSelector:
-  matchExpressions:
-    - key: kubernetes.io/metadata.name
-      operator: NotIn
-      values:
-        {{- concat (list .root.Release.Namespace "kube-system") .root.Values.webhook.excludedNamespaces | uniq | toYaml | nindent 8 }}
+  {{- include "signalbox.namespaceSelector" .root | nindent 2 }}
+{{- end }}
+
+{{/* Selects the namespaces that Signalbox takes care of. Takes the root. */}}
+{{- define "signalbox.namespaceSelector" -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values:
+      {{- concat (list .Release.Namespace "kube-system") .Values.webhook.excludedNamespaces | uniq | toYaml | nindent 6 }}
 {{- end }}
 
 {{/* When a write of a TrainJob concerns the webhooks. Takes the root. */}}
@@ -158,6 +163,12 @@ namespaceSelector:
     [object.?spec.?runtimePatches.orValue([])].exists(patches, type(patches) == list && patches.exists(patch, type(patch) == map &&
     [patch.?trainingRuntimeSpec.?template.?metadata.?annotations.orValue({})].exists(annotations, type(annotations) == map &&
     annotations.exists(key, key.startsWith('lifecycle.trainer.kubeflow.org/'))))))
+{{- end }}
+
+{{/* In CEL, the spec of the template of an object; {} where there is none or one of them is no
+object. Takes the object in CEL. */}}
+{{- define "signalbox.templateSpec" -}}
+[{{ . }}].map(o, type(o) == map, o.?template.orValue(null)).map(o, type(o) == map, o.?spec.orValue(null)).filter(o, type(o) == map)[?0].orValue({})
 {{- end }}
 
 {{/* The user name of Trainer's controller, as its Deployment in the cluster says or else as
