@@ -18,6 +18,8 @@ CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of.
 UNCACHED := -count=1
+# How many tests of a package run side by side: they wait more than they work.
+PARALLEL ?= 6
 FUZZ_TIME ?= 30s
 
 CONTAINER_TOOL ?= docker
@@ -62,7 +64,7 @@ test-unit: ## Run the tests that need no control plane, and the fuzz targets on 
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a real control plane.
-	$(GO) test $(RACE) $(UNCACHED) -p 1 -timeout 30m $(CLUSTER_TESTS)
+	$(GO) test $(RACE) $(UNCACHED) -p 1 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
 
 .PHONY: soak
 soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10.

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -381,5 +383,70 @@ func TestNeedsOf(t *testing.T) {
 		if got := NeedsOf(tc.jobs); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
+	}
+}
+
+// Kueue gets its turn to see that a TrainJob is finished, by its own clock and no longer.
+func TestIndexLeavesKueueItsTurn(t *testing.T) {
+	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		job  *trainer.TrainJob
+		now  time.Time
+		want bool
+	}{
+		"just finished":            {queued(job("a", "a", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end).Obj()), end, true},
+		"just failed":              {queued(job("a", "a", cluster, "torch").Condition(trainer.ConditionFailed, metav1.ConditionTrue, "Failed", end).Obj()), end.Add(29 * time.Second), true},
+		"finished before":          {queued(job("a", "a", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end).Obj()), end.Add(30 * time.Second), false},
+		"by a clock that is ahead": {queued(job("a", "a", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end).Obj()), end.Add(-time.Minute), true},
+		"suspended just now, finished before": {
+			queued(job("a", "a", cluster, "torch").Condition(trainer.ConditionSuspended, metav1.ConditionTrue, "Suspended", end).
+				Condition(trainer.ConditionFailed, metav1.ConditionFalse, "No", end).
+				Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end.Add(-time.Hour)).Obj()), end, false,
+		},
+		"without Kueue":                      {job("a", "a", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end).Obj(), end, false},
+		"without Kueue, held by a finalizer": {job("a", "a", cluster, "torch").Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", end).Deleting(end).Obj(), end.Add(time.Hour), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index, cache := newIndex(t, tc.job)
+			index.Clock, index.Live = clocktesting.NewFakePassiveClock(tc.now), cache.store
+			users, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"})
+			if err != nil || (len(users) == 1) != tc.want {
+				t.Errorf("users %v, %v; want one: %v", names(users), err, tc.want)
+			}
+			confirmed, _, err := index.Confirm(t.Context(), []trainer.TrainJob{*tc.job}, 10)
+			if err != nil || (len(confirmed) == 1) != tc.want {
+				t.Errorf("confirmed %v, %v; want one: %v", names(confirmed), err, tc.want)
+			}
+		})
+	}
+}
+
+// Where the index is far behind, not all that it has is read once there is an answer.
+func TestConfirmReadsNoMoreThanItNeeds(t *testing.T) {
+	var seen []trainer.TrainJob
+	for i := range 40 {
+		seen = append(seen, *job("a", fmt.Sprintf("job-%02d", i), cluster, "torch").Obj())
+	}
+	for name, tc := range map[string]struct {
+		live        string
+		rest, reads int
+	}{
+		"the first is there": {"job-00", 34, 6},
+		"the last is there":  {"job-39", 0, 40},
+		"none is there":      {"other", 0, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(job("a", tc.live, cluster, "torch").Obj()).Build(), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, object, options...)
+				},
+			})
+			_, rest, err := (&Index{Live: live, Clock: clock.RealClock{}}).Confirm(t.Context(), seen, 2)
+			if err != nil || rest != tc.rest || reads != tc.reads {
+				t.Errorf("%v, %d not looked at after %d reads; want %d after %d", err, rest, reads, tc.rest, tc.reads)
+			}
+		})
 	}
 }

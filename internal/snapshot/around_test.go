@@ -23,6 +23,7 @@ func TestReconcileGivesTrainerItsTurn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resumed, after time.Duration
 		filedBefore    bool
+		filedForOther  bool
 		want           string
 		wantWait       time.Duration
 	}{
@@ -32,6 +33,7 @@ func TestReconcileGivesTrainerItsTurn(t *testing.T) {
 		"started again in the next second":      {resumed: 1001 * time.Millisecond, after: 2001 * time.Millisecond, want: kept, wantWait: 4 * time.Second},
 		"from before us, started 1 s ago":       {resumed: 999 * time.Millisecond, after: 1999 * time.Millisecond, filedBefore: true, want: kept, wantWait: 4 * time.Second},
 		"from before us, started 5 s ago":       {resumed: 999 * time.Millisecond, after: 5999 * time.Millisecond, filedBefore: true, want: deleted},
+		"an earlier one was from before us":     {resumed: 999 * time.Millisecond, after: 1999 * time.Millisecond, filedBefore: true, filedForOther: true, want: deleted},
 		"sealed 2 s ago, without a time of it":  {after: 2 * time.Second, want: kept, wantWait: 3 * time.Second},
 		"started in the future of another host": {resumed: time.Hour, after: time.Second, want: kept, wantWait: 5 * time.Second},
 	} {
@@ -48,6 +50,10 @@ func TestReconcileGivesTrainerItsTurn(t *testing.T) {
 			}
 			if tc.want == deleted {
 				r.wantWrites = []string{deleteJobSet}
+			}
+			if tc.filedForOther {
+				filed.OwnerReferences[0].UID, r.want.Snapshot = "earlier", "right"
+				r.wantWrites = append(r.wantWrites, deleteFiled, createFiled)
 			}
 			r.objects = []client.Object{w.config().Obj(), filed, w.jobSet("0123456789abcdef").Obj()}
 			r.run(t, w.s)

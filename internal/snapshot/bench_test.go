@@ -20,7 +20,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -48,7 +47,7 @@ type bench struct {
 // newBench stands 60 s after the sealing, under Trainer 2.3.
 func newBench(t testing.TB, objects ...client.Object) *bench {
 	t.Helper()
-	store := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).Build()
+	store := newStore(objects...)
 	b := &bench{store: store, clock: clocktesting.NewFakePassiveClock(sealTime.Truncate(time.Second).Add(time.Minute))}
 	b.setTrainer(t, true)
 	figures, err := NewMetrics(prometheus.NewRegistry())

@@ -308,6 +308,7 @@ func TestReconcileAdopts(t *testing.T) {
 		"filed before, ConfigMap gone":           {row: row{want: state{"right", "right", "there"}, wantWrites: []string{createConfig}}, job: job(), objects: []client.Object{filedElse.DeepCopy(), w.jobSet("").Obj()}, s: sealedElse},
 		"filed for an earlier TrainJob":          {row: row{want: state{"right", "right", "none"}, wantWrites: []string{patchConfig, deleteFiled, createFiled}}, job: job(), objects: []client.Object{sealedElse.Object(builder.TrainJob("ns", "job").UID("earlier").Obj()), w.trainers(torch()).Obj()}},
 		"filed, of another runtime":              {row: row{want: state{"right", "right", "none"}, wantWrites: []string{patchConfig, deleteFiled, createFiled}}, job: job(), objects: []client.Object{take(t, builder.ClusterTrainingRuntime("jax")).Object(w.job), w.trainers(torch()).Obj()}},
+		"filed a moment ago, ConfigMap gone":     {row: row{after: 2 * time.Second, want: state{"none", "right", "none"}, wantWait: 2 * time.Second}, job: job().Stamp(w.s.SealedAt.Add(-time.Hour)), objects: []client.Object{w.filed()}},
 		"filed, forged":                          {row: row{want: state{"right", "right", "none"}, wantWrites: []string{patchConfig, deleteFiled, createFiled}}, job: job(), objects: []client.Object{w.filed(func(o *v1alpha1.TrainingRuntimeSnapshot) { o.Spec.Revision = sealedElse.Revision }), w.trainers(torch()).Obj()}},
 		"filed before, older Trainer since then": {row: row{older: true, want: state{"none", "right", "none"}}, job: job(), objects: []client.Object{w.filed()}},
 	} {

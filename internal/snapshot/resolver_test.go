@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,18 +25,22 @@ import (
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+// scheme knows all that is read and written here. Runtimes have no type here: they are JSON.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(trainer.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	// Runtimes have no type here: they are JSON.
 	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
 		scheme.AddKnownTypeWithName(trainer.GroupVersion.WithKind(kind), &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(trainer.GroupVersion.WithKind(kind+"List"), &unstructured.UnstructuredList{})
 	}
 	return scheme
+})
+
+// newStore makes an API server with these objects.
+func newStore(objects ...client.Object) client.WithWatch {
+	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
 }
 
 // reads is a reader that writes down what it is asked for, and fails where it is told to.
@@ -45,10 +50,7 @@ type reads struct {
 	fail  map[string]error
 }
 
-func newReads(t testing.TB, objects ...client.Object) *reads {
-	t.Helper()
-	return &reads{Reader: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).Build()}
-}
+func newReads(objects ...client.Object) *reads { return &reads{Reader: newStore(objects...)} }
 
 func (r *reads) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	gvk, err := r.groupVersionKind(object)
@@ -113,9 +115,9 @@ func TestRuntimeIsAsItIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cache, live := newReads(t), newReads(t, stored().Obj())
+			cache, live := newReads(), newReads(stored().Obj())
 			if tc.cached != nil {
-				cache = newReads(t, tc.cached.Obj())
+				cache = newReads(tc.cached.Obj())
 			}
 			packed, err := NewResolver(cache, live).Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
 			if err != nil {
@@ -136,7 +138,7 @@ func TestRuntimeIsAsItIsStored(t *testing.T) {
 
 // A cache that does not answer costs a read, nothing more.
 func TestRuntimeWithoutTheCache(t *testing.T) {
-	cache, live := newReads(t), newReads(t, torch().Obj())
+	cache, live := newReads(), newReads(torch().Obj())
 	cache.fail = map[string]error{"ClusterTrainingRuntime": errors.New("not started")}
 	packed, err := NewResolver(cache, live).Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
 	if err != nil || packed.revision != take(t, torch()).Revision {
@@ -147,7 +149,7 @@ func TestRuntimeWithoutTheCache(t *testing.T) {
 // A runtime is packed once for each of its states.
 func TestRuntimeIsPackedOnce(t *testing.T) {
 	stored := torch().Obj()
-	cache, live := newReads(t), newReads(t, stored)
+	cache, live := newReads(), newReads(stored)
 	resolver := NewResolver(cache, live)
 	ref := refTo("ClusterTrainingRuntime", "torch")
 	resolve := func(wantReads ...string) *Packed {
@@ -205,12 +207,12 @@ func TestRuntimeIsPackedOnce(t *testing.T) {
 
 // A name in a namespace and the same name in the cluster are two runtimes.
 func TestRuntimeByKindAndNamespace(t *testing.T) {
-	live := newReads(t,
+	live := newReads(
 		torch().Image("image:cluster").Obj(),
 		builder.TrainingRuntime("ns", "torch").Image("image:ns").Obj(),
 		builder.TrainingRuntime("other", "torch").UID("other").Image("image:other").Obj(),
 	)
-	resolver := NewResolver(newReads(t), live)
+	resolver := NewResolver(newReads(), live)
 	byName := trainer.RuntimeRef{Name: "torch"}
 	for _, tc := range []struct {
 		namespace, want string
@@ -263,12 +265,12 @@ func TestRuntimeFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			live := newReads(t)
+			live := newReads()
 			if tc.stored != nil {
-				live = newReads(t, tc.stored.Obj())
+				live = newReads(tc.stored.Obj())
 			}
 			live.fail = tc.fail
-			resolver := NewResolver(newReads(t), live)
+			resolver := NewResolver(newReads(), live)
 			_, err := resolver.Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
 			if err == nil || err.Error() != tc.want || apierrors.IsNotFound(err) != tc.wantNotFound {
 				t.Errorf("error %v, want %q, which is NotFound: %v", err, tc.want, tc.wantNotFound)
@@ -286,7 +288,7 @@ func TestRuntimeFailures(t *testing.T) {
 
 // Many TrainJobs start at the same time; run with the race detector.
 func TestRuntimeOfManyAtOnce(t *testing.T) {
-	store := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(torch().Obj()).Build()
+	store := newStore(torch().Obj())
 	resolver := NewResolver(store, store)
 	errs := make(chan error)
 	for range 8 {
@@ -348,8 +350,8 @@ func TestFiled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cache := newReads(t)
-			got, err := NewResolver(cache, newReads(t, tc.objects...)).Filed(t.Context(), job)
+			cache := newReads()
+			got, err := NewResolver(cache, newReads(tc.objects...)).Filed(t.Context(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -384,9 +386,9 @@ func TestFiledFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			live := newReads(t, config.DeepCopy())
+			live := newReads(config.DeepCopy())
 			live.fail = tc.fail
-			got, err := NewResolver(newReads(t), live).Filed(t.Context(), job)
+			got, err := NewResolver(newReads(), live).Filed(t.Context(), job)
 			message := ""
 			if err != nil {
 				message = err.Error()
@@ -403,7 +405,7 @@ func TestFiledOfANamespacedRuntime(t *testing.T) {
 	job := builder.TrainJob("ns", "job").Runtime("TrainingRuntime", "torch").Obj()
 	want := take(t, builder.TrainingRuntime("ns", "torch").Generation(2))
 	want.SealedAt = sealTime.Truncate(time.Second)
-	got, err := NewResolver(newReads(t), newReads(t, want.Object(job))).Filed(t.Context(), job)
+	got, err := NewResolver(newReads(), newReads(want.Object(job))).Filed(t.Context(), job)
 	if err != nil || got == nil || got.source != "TrainingRuntime/torch" {
 		t.Fatalf("Filed = %+v, %v", got, err)
 	}

@@ -456,6 +456,35 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// The source on a JobSet tells whether it was built from a snapshot or from the runtime.
+func TestHoldsFor(t *testing.T) {
+	s := take(t, torch())
+	ours, trainers := toYAML(t, s), string(encode(torch().Revision(s.Revision).Obj().Object))
+	source := map[string]string{v1alpha1.AnnotationRuntimeSource: "ClusterTrainingRuntime/torch"}
+	for name, tc := range map[string]struct {
+		text   string
+		jobSet map[string]string
+		want   bool
+	}{
+		"built from a snapshot":                       {ours, source, true},
+		"built from Trainer's copy":                   {trainers, nil, true},
+		"built before the snapshot was written":       {ours, nil, false},
+		"built before Trainer's copy was":             {trainers, source, false},
+		"built from a snapshot of another":            {ours, map[string]string{v1alpha1.AnnotationRuntimeSource: "ClusterTrainingRuntime/jax"}, false},
+		"built from other content":                    {toYAML(t, take(t, torch().Image("image:2"))), source, false},
+		"built from what cannot be read":              {"\t- {", nil, false},
+		"built from what is empty":                    {"", nil, false},
+		"built from Trainer's copy without the stamp": {string(encode(torch().Obj().Object)), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := s.HoldsFor(tc.text, tc.jobSet); got != tc.want {
+				t.Errorf("holds = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestObjectAndFromObject(t *testing.T) {
 	job := builder.TrainJob("ns", "job").Obj()
 	for name, runtime := range map[string]*builder.RuntimeBuilder{

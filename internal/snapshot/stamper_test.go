@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -41,7 +40,7 @@ func newStamperBench(t *testing.T, kind string, runtimes ...*builder.RuntimeBuil
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &stamperBench{store: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).Build()}
+	b := &stamperBench{store: newStore(objects...)}
 	b.Stamper = &Stamper{Kind: kind, Cache: b.store, Metrics: figures, Client: interceptor.NewClient(b.store, interceptor.Funcs{
 		Patch: func(ctx context.Context, store client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			var set client.PatchOptions
@@ -181,7 +180,7 @@ func TestStamperLeavesAlone(t *testing.T) {
 		runtime.SetDeletionTimestamp(&at)
 		runtime.SetFinalizers([]string{"example.com/keep"})
 		b := newStamperBench(t, "ClusterTrainingRuntime")
-		b.Cache = fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(runtime).Build()
+		b.Cache = newStore(runtime)
 		if err := b.look(t, ""); err != nil || b.patches != 0 {
 			t.Errorf("error %v, %d patches", err, b.patches)
 		}

@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
 // Content of runtimes is told apart by the image.
@@ -136,4 +139,36 @@ func (s *scene) warnings(name string) string {
 		}
 	}
 	return text
+}
+
+// runtimeOf is a runtime with this JobSet spec (JSON), without a kind and a name.
+func (s *scene) runtimeOf(jobSetSpec string) *unstructured.Unstructured {
+	s.Helper()
+	var spec map[string]any
+	s.must(json.Unmarshal([]byte(jobSetSpec), &spec))
+	return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"mlPolicy": map[string]any{"numNodes": int64(1)},
+		"template": map[string]any{"spec": spec},
+	}}}
+}
+
+// imageIn reads the image of the only container in a snapshot of a runtime.
+func (s *scene) imageIn(taken *snapshot.Snapshot) string {
+	s.Helper()
+	var spec struct {
+		Template struct {
+			Spec struct {
+				ReplicatedJobs []struct {
+					Template batchv1.JobTemplateSpec `json:"template"`
+				} `json:"replicatedJobs"`
+			} `json:"spec"`
+		} `json:"template"`
+	}
+	s.must(json.Unmarshal(taken.Object(&trainer.TrainJob{}).Spec.RuntimeSpec.Raw, &spec))
+	return spec.Template.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Image
+}
+
+// both are the clusters, for what must be the same on both.
+func both() map[string]*cluster.Cluster {
+	return map[string]*cluster.Cluster{"on stock": stock, "with signalbox": shared}
 }

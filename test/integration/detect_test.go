@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
 // testDetection checks that the reconciler sees which Trainer there is: while it runs, where
@@ -29,7 +30,7 @@ func testDetection(s *scene, before trainer.Capabilities, from int) {
 	s.said(from, append(want, s.release.knows)...)
 }
 
-// detects waits until the metric says what Trainer knows.
+// detects waits until the metric of both parts says what Trainer knows.
 func (s *scene) detects(want trainer.Capabilities) {
 	s.Helper()
 	series := map[string]float64{"active_deadline_seconds": 0, "runtime_snapshot": 0}
@@ -39,18 +40,20 @@ func (s *scene) detects(want trainer.Capabilities) {
 	if want.RuntimeSnapshot {
 		series["runtime_snapshot"] = 1
 	}
-	s.eventually("the metric of what Trainer knows", func() (bool, string) {
-		got, err := capabilities()
-		if err != nil {
-			return false, err.Error()
-		}
-		return fmt.Sprint(got) == fmt.Sprint(series), fmt.Sprintf("%v, want %v", got, series)
-	})
+	for _, part := range []*cluster.Process{shared.Reconciler, shared.Webhook} {
+		s.eventually("the metric of what Trainer knows, of "+part.Name, func() (bool, string) {
+			got, err := capabilities(part)
+			if err != nil {
+				return false, err.Error()
+			}
+			return fmt.Sprint(got) == fmt.Sprint(series), fmt.Sprintf("%v, want %v", got, series)
+		})
+	}
 }
 
-// capabilities reads the metric: what each series says.
-func capabilities() (map[string]float64, error) {
-	response, err := http.Get(shared.Reconciler.MetricsURL)
+// capabilities reads the metric of a part: what each series says.
+func capabilities(part *cluster.Process) (map[string]float64, error) {
+	response, err := http.Get(part.MetricsURL)
 	if err != nil {
 		return nil, err
 	}

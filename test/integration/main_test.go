@@ -61,6 +61,7 @@ func TestDeadlineOnEveryTrainer(t *testing.T) {
 			s := newScene(t, r)
 			from := s.logged()
 			before := s.install()
+			s.stamped()
 			t.Run("detected while running and at start", func(t *testing.T) { testDetection(s.within(t), before, from) })
 			t.Run("a job from before the upgrade", func(t *testing.T) { through(s.within(t)) })
 			for _, tc := range tests {

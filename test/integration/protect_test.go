@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 )
 
 // The protected annotations are the webhook's alone.
@@ -19,15 +20,25 @@ func testProtected(s *scene) {
 	for _, key := range v1alpha1.ProtectedAnnotations() {
 		forged = append(forged, annotated(key, "2099-01-01T00:00:00Z"))
 	}
-	if got := s.create("suspended", slices.Concat(forged, []change{suspended()})...).Annotations; len(got) > 0 {
-		s.Errorf("created suspended with the annotations %v", got)
+	const source = "ClusterTrainingRuntime/torch-distributed"
+	waits := map[string]string{v1alpha1.AnnotationRuntimeSource: source}
+	if diff := cmp.Diff(waits, s.create("suspended", slices.Concat(forged, []change{suspended()})...).Annotations); diff != "" {
+		s.Errorf("created suspended with other annotations than wanted (-want +got):\n%s", diff)
 	}
 	before := time.Now()
 	job := s.create("job", slices.Concat(forged, []change{annotated("team", "x")})...)
 	if start := s.stamp(job); start.Before(before) || start.After(time.Now()) {
 		s.Errorf("created with the stamp %s", start)
 	}
-	want := map[string]string{"team": "x", v1alpha1.AnnotationResumedAt: job.Annotations[v1alpha1.AnnotationResumedAt]}
+	// What is none of that content, or not of its revision, is an error.
+	sealed, err := snapshot.Of(job)
+	if err != nil || sealed == nil {
+		s.Fatalf("created with the seal %v, %v", sealed, err)
+	}
+	want := map[string]string{"team": "x", v1alpha1.AnnotationRuntimeSource: source}
+	for _, key := range []string{v1alpha1.AnnotationResumedAt, v1alpha1.AnnotationRuntimeRevision, v1alpha1.AnnotationRuntimeSnapshot} {
+		want[key] = job.Annotations[key]
+	}
 	if diff := cmp.Diff(want, job.Annotations); diff != "" {
 		s.Errorf("created with other annotations than wanted (-want +got):\n%s", diff)
 	}
@@ -39,7 +50,7 @@ func testProtected(s *scene) {
 			}
 		}
 	}
-	// With all other annotations gone, this one stays.
+	// With all other annotations gone, these stay.
 	delete(want, "team")
 	if diff := cmp.Diff(want, s.patch("job", `{"metadata":{"annotations":null}}`).Annotations); diff != "" {
 		s.Errorf("after the removal of all (-want +got):\n%s", diff)
@@ -85,7 +96,9 @@ func testPatches(s *scene) {
 	object := s.trainJob("job", changes...)
 	s.must(shared.Client.Create(s.ctx, object))
 	want := s.stock(changes...)
-	annotated(v1alpha1.AnnotationResumedAt, s.view(object).Annotations[v1alpha1.AnnotationResumedAt])(want)
+	for _, key := range v1alpha1.ProtectedAnnotations() {
+		annotated(key, object.GetAnnotations()[key])(want)
+	}
 	s.isContent("created", want, object)
 
 	suspend := s.suspend("job")

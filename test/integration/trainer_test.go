@@ -84,6 +84,16 @@ func (s *scene) report(object *unstructured.Unstructured, conditions []metav1.Co
 // apply applies the JobSet of a TrainJob as Trainer does.
 func (s *scene) apply(job *trainer.TrainJob) error {
 	s.Helper()
+	annotations, err := s.template(job)
+	if err != nil {
+		return err
+	}
+	return s.applyWith(job, annotations)
+}
+
+// applyWith applies the JobSet with these annotations.
+func (s *scene) applyWith(job *trainer.TrainJob, annotations map[string]string) error {
+	s.Helper()
 	jobSet := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"suspend": !job.Active(),
 		"replicatedJobs": []any{map[string]any{
@@ -96,6 +106,7 @@ func (s *scene) apply(job *trainer.TrainJob) error {
 	jobSet.SetGroupVersionKind(trainer.JobSetGroupVersionKind)
 	jobSet.SetNamespace(job.Namespace)
 	jobSet.SetName(job.Name)
+	jobSet.SetAnnotations(annotations)
 	jobSet.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, job.GroupVersionKind())})
 	return asTrainer.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(jobSet), client.FieldOwner("trainer"), client.ForceOwnership)
 }
