@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,10 +186,10 @@ func TestIndexUsers(t *testing.T) {
 // for them. The index looks again until they are.
 func TestIndexWaitsForTrainJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		installed := false
-		tries := 0
+		var installed atomic.Bool
+		var tries atomic.Int32
 		cache := &indexed{t: t, objects: []client.Object{job("a", "job", cluster, "torch").Obj()}, fault: func() error {
-			if tries++; !installed {
+			if tries.Add(1); !installed.Load() {
 				return &meta.NoKindMatchError{GroupKind: trainer.GroupVersion.WithKind(trainer.TrainJobKind).GroupKind()}
 			}
 			return nil
@@ -204,10 +205,10 @@ func TestIndexWaitsForTrainJobs(t *testing.T) {
 		if jobs, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"}); len(jobs) != 0 || err != nil || cache.lists != 0 {
 			t.Errorf("too early: %v, %v, %d lists", names(jobs), err, cache.lists)
 		}
-		if tries != 3 {
-			t.Errorf("%d tries in 12 s, want 3", tries)
+		if tries.Load() != 3 {
+			t.Errorf("%d tries in 12 s, want 3", tries.Load())
 		}
-		installed = true
+		installed.Store(true)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		select {
