@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"flag"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -127,10 +124,7 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(runtimesInCache{mgr.GetCache()}); err != nil {
-		return err
-	}
-	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: snapshot.NewResolver(mgr.GetCache(), mgr.GetAPIReader()), Metrics: seals}
+	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: snapshot.NewResolver(mgr.GetAPIReader()), Metrics: seals}
 	gate := &admission.JobSetValidator{
 		TrainJobs:      mgr.GetAPIReader(),
 		ConfigMaps:     mgr.GetAPIReader(),
@@ -160,30 +154,8 @@ func setup(mgr ctrl.Manager, o options) error {
 	return mgr.AddReadyzCheck("serving", server.StartedChecker())
 }
 
-// runtimesInCache has the cache fetch all runtimes when it starts, so that the first TrainJob
-// need not wait for them. A kind that is not installed is fetched when it is first asked for.
-type runtimesInCache struct{ cache cache.Cache }
-
-func (r runtimesInCache) Start(ctx context.Context) error {
-	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
-		if _, err := r.cache.GetInformer(ctx, runtimeOfKind(kind), cache.BlockUntilSynced(false)); err != nil {
-			log.FromContext(ctx).Info("runtimes are read when they are needed", "kind", kind, "reason", err.Error())
-		}
-	}
-	return nil
-}
-
-// NeedLeaderElection is false: every replica serves.
-func (runtimesInCache) NeedLeaderElection() bool { return false }
-
-func runtimeOfKind(kind string) *unstructured.Unstructured {
-	runtime := &unstructured.Unstructured{}
-	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind(kind))
-	return runtime
-}
-
 // cached keeps the cache to the objects of the self-managed certificate, so that rights to
-// these, by name, are all that it needs, to the CRD of TrainJobs, the runtimes, and what of
+// these, by name, are all that it needs, to the CRD of TrainJobs, and to what of
 // TrainJobs tells which runtimes are in use.
 func cached(o options) cache.Options {
 	named := func(name string) fields.Selector {
@@ -198,7 +170,5 @@ func cached(o options) cache.Options {
 		&apiextensionsv1.CustomResourceDefinition{}:               trainer.CacheCRD(),
 
 		&trainer.TrainJob{}: guard.CacheTrainJobs(),
-		runtimeOfKind(trainer.ClusterTrainingRuntimeKind): {Transform: cache.TransformStripManagedFields()},
-		runtimeOfKind(trainer.TrainingRuntimeKind):        {Transform: cache.TransformStripManagedFields()},
 	}}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -38,7 +40,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 	case !starts:
 		return "", nil, nil
 	}
-	packed, err := m.runtimeOf(ctx, req.Namespace, before, after)
+	packed, err := m.runtimeOf(ctx, req, before, after)
 	if apierrors.IsNotFound(err) {
 		m.count(req, snapshot.RuntimeMissing)
 		return "", field.NotFound(field.NewPath("spec", "runtimeRef"), ref.GroupVersionKind().Kind+"/"+ref.Name), nil
@@ -68,21 +70,44 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 }
 
 // runtimeOf returns what to seal into a TrainJob that becomes active: the runtime as it is
-// now. A TrainJob that was not seen being created has perhaps been active before; then what
-// was kept of its runtime comes first. The error is NotFound when there is neither.
-func (m *TrainJobMutator) runtimeOf(ctx context.Context, namespace string, before, after *trainer.TrainJob) (*snapshot.Packed, error) {
-	if before != nil && before.Annotations[v1alpha1.AnnotationRuntimeSource] == "" {
-		if kept, err := m.Runtimes.Filed(ctx, before); err != nil || kept != nil {
-			return kept, err
-		}
+// now. Of a TrainJob that has perhaps been active before, unseen by the webhook, what was kept
+// of its runtime comes first. The error is NotFound when there is neither.
+func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, before, after *trainer.TrainJob) (*snapshot.Packed, error) {
+	var kept *snapshot.Packed
+	var err error
+	switch {
+	case before == nil:
+	case before.Annotations[v1alpha1.AnnotationRuntimeSource] == "":
+		// Its creation was not seen.
+		kept, err = m.Runtimes.Kept(ctx, before)
+	case resumedBefore(req):
+		// A start was not seen. What Trainer keeps may be from before that start.
+		kept, err = m.Runtimes.Filed(ctx, before)
 	}
-	packed, err := m.Runtimes.Runtime(ctx, namespace, after.Spec.RuntimeRef)
+	if err != nil || kept != nil {
+		return kept, err
+	}
+	packed, err := m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
 	if before != nil && apierrors.IsNotFound(err) {
-		if kept, err := m.Runtimes.Filed(ctx, before); err != nil || kept != nil {
+		if kept, err := m.Runtimes.Kept(ctx, before); err != nil || kept != nil {
 			return kept, err
 		}
 	}
 	return packed, err
+}
+
+// trainersLook is how long Trainer may take, as a rule, for its first look at a TrainJob.
+const trainersLook = 5 * time.Second
+
+// resumedBefore tells whether the stored status of a suspended TrainJob may be that of one that
+// ran: Trainer found it suspended later than when it was created.
+func resumedBefore(req admission.Request) bool {
+	var stored trainer.TrainJob
+	if err := json.Unmarshal(req.OldObject.Raw, &stored); err != nil {
+		return false
+	}
+	suspended := apimeta.FindStatusCondition(stored.Status.Conditions, trainer.ConditionSuspended)
+	return suspended != nil && suspended.LastTransitionTime.Sub(stored.CreationTimestamp.Time) > trainersLook
 }
 
 // count counts what became of a seal; a dry run does not count.

@@ -80,9 +80,9 @@ func document(annotations map[string]string, spec string) string {
 		`},"spec":{"runtimeRef":{"apiGroup":"trainer.kubeflow.org","kind":"ClusterTrainingRuntime","name":"torch"}` + spec + `}}`
 }
 
-// sealer is the webhook on an API server with these objects, and an empty cache.
+// sealer is the webhook on an API server with these objects.
 func sealer(live client.Reader) *TrainJobMutator {
-	return &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now), Runtimes: snapshot.NewResolver(stored(), live)}
+	return &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now), Runtimes: snapshot.NewResolver(live)}
 }
 
 func sealRequest(before, after string) admission.Request {

@@ -79,15 +79,17 @@ func validatePatches(req admission.Request) (field.ErrorList, error) {
 			return nil, fmt.Errorf("decode stored runtimePatches: %w", err)
 		}
 	}
-	stored := map[string]string{}
+	stored := map[[2]string]bool{}
 	for _, patch := range before.Spec.RuntimePatches {
-		maps.Copy(stored, patch.TrainingRuntimeSpec.Template.Metadata.Annotations)
+		for key, value := range patch.TrainingRuntimeSpec.Template.Metadata.Annotations {
+			stored[[2]string{key, value}] = true
+		}
 	}
 	var errs field.ErrorList
 	for i, patch := range after.Spec.RuntimePatches {
 		annotations := patch.TrainingRuntimeSpec.Template.Metadata.Annotations
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
-			if value, found := stored[key]; strings.HasPrefix(key, v1alpha1.Group+"/") && (!found || value != annotations[key]) {
+			if strings.HasPrefix(key, v1alpha1.Group+"/") && !stored[[2]string{key, annotations[key]}] {
 				path := field.NewPath("spec", "runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "metadata", "annotations").Key(key)
 				errs = append(errs, field.Forbidden(path, "annotations of "+v1alpha1.Group+" on a JobSet are Signalbox's own"))
 			}

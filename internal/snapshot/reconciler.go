@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -240,7 +241,7 @@ func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapsho
 	if filed != nil {
 		is, err := FromObject(filed)
 		if err == nil && metav1.IsControlledBy(filed, job) && is.summary() == s.summary() {
-			return r.annotate(ctx, filed, want.Annotations)
+			return r.annotate(ctx, job, filed, want.Annotations)
 		}
 		// Of an earlier TrainJob of that name, or not what it should be: its spec cannot be
 		// corrected.
@@ -259,7 +260,7 @@ func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapsho
 }
 
 // annotate puts back the annotations that say where a TrainingRuntimeSnapshot came from.
-func (r *Reconciler) annotate(ctx context.Context, filed *v1alpha1.TrainingRuntimeSnapshot, want map[string]string) error {
+func (r *Reconciler) annotate(ctx context.Context, job *trainer.TrainJob, filed *v1alpha1.TrainingRuntimeSnapshot, want map[string]string) error {
 	complete := true
 	for key, value := range want {
 		complete = complete && filed.Annotations[key] == value
@@ -267,7 +268,10 @@ func (r *Reconciler) annotate(ctx context.Context, filed *v1alpha1.TrainingRunti
 	if complete {
 		return nil
 	}
-	err := r.patch(ctx, filed, map[string]any{"metadata": map[string]any{"annotations": want}})
+	if err := r.confirm(ctx, job); err != nil {
+		return err
+	}
+	err := r.patch(ctx, filed, map[string]any{"metadata": map[string]any{"resourceVersion": filed.ResourceVersion, "annotations": want}})
 	if err != nil {
 		return fmt.Errorf("annotate TrainingRuntimeSnapshot: %w", err)
 	}
@@ -406,6 +410,8 @@ func (r *Reconciler) correctConfigMap(ctx context.Context, job *trainer.TrainJob
 			return fmt.Errorf("encode runtime: %w", err)
 		}
 		patch["data"] = map[string]any{trainer.SnapshotKey: text}
+		// A key may not be in both.
+		patch["binaryData"] = map[string]any{trainer.SnapshotKey: nil}
 	}
 	if err := r.confirm(ctx, job); err != nil {
 		return err
@@ -426,7 +432,8 @@ func (r *Reconciler) correctConfigMap(ctx context.Context, job *trainer.TrainJob
 // other content than what is sealed: JobSet does not let it be changed, Trainer builds it
 // anew. The preconditions let nothing be deleted that meanwhile runs. The JobSet of a TrainJob
 // that may have run before holds what is done already, and most likely lacks nothing but the
-// revision: Trainer has its turn to write it. It returns how long to wait for that.
+// revision: Trainer has its turn to write it, once it has seen that the TrainJob is active. It
+// returns how long to wait for that.
 func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) (time.Duration, error) {
 	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed || !job.Active() {
 		return 0, nil
@@ -435,14 +442,44 @@ func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snaps
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	if !metav1.IsControlledBy(jobSet, job) || !jobSet.Suspended() || !jobSet.DeletionTimestamp.IsZero() ||
-		jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision] == s.Revision {
+	if !metav1.IsControlledBy(jobSet, job) || !jobSet.Suspended() || !jobSet.DeletionTimestamp.IsZero() {
 		return 0, nil
 	}
-	if rest := r.trainersRest(job, s); rest > 0 && !firstStart(job, s, filed) {
+	right := jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision] == s.Revision
+	if !right && firstStart(job, s, filed) {
+		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+	}
+	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
+	if suspended != nil && suspended.Status == metav1.ConditionTrue {
+		// Trainer has not looked since; when it does, that is an event.
+		return 0, nil
+	}
+	rest := r.trainersRest(job, s)
+	if suspended != nil {
+		rest = max(rest, suspended.LastTransitionTime.Add(trainersTurn).Sub(r.Clock.Now()))
+	}
+	switch {
+	case rest > 0:
 		return min(rest, trainersTurn), nil
+	case right:
+		// It should have started. It may have been built from content that only claimed to be
+		// this.
+		return 0, r.judge(ctx, job, s, jobSet)
 	}
 	return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+}
+
+// judge deletes the suspended JobSet of the right revision when the gate would not let it
+// start: when it was not built from what the ConfigMap holds.
+func (r *Reconciler) judge(ctx context.Context, job *trainer.TrainJob, s *Snapshot, jobSet *trainer.JobSet) error {
+	config := &corev1.ConfigMap{}
+	if err := r.Live.Get(ctx, configMapOf(job), config); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if s.HoldsFor(config.Data[trainer.SnapshotKey], jobSet.Annotations) {
+		return nil
+	}
+	return r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
 }
 
 // firstStart tells whether the TrainJob was sealed when it last became active, and had no
@@ -462,7 +499,10 @@ func (r *Reconciler) remove(ctx context.Context, job *trainer.TrainJob, object c
 	err := r.Client.Delete(ctx, object,
 		client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", kind, err)
 	}
 	r.Metrics.wrote(kind, "delete")

@@ -230,7 +230,9 @@ func TestReconcileStaleJobSets(t *testing.T) {
 	}{
 		"built from other content":                       {job: active(), jobSet: stale().Obj(), gone: true},
 		"built from content without a revision":          {job: active(), jobSet: builder.JobSet(w.job).Suspended().Obj(), gone: true},
-		"built from what is sealed":                      {job: active(), jobSet: w.jobSet(w.s.Revision).Obj()},
+		"built from what is sealed":                      {job: active(), jobSet: w.jobSet(w.s.Revision).Annotation(v1alpha1.AnnotationRuntimeSource, "ClusterTrainingRuntime/torch").Obj()},
+		"built from what claimed to be it":               {job: active(), jobSet: w.jobSet(w.s.Revision).Obj(), gone: true},
+		"the same, before Trainer has looked":            {job: active().Condition("Suspended", metav1.ConditionTrue, "Suspended", sealTime), jobSet: w.jobSet(w.s.Revision).Obj()},
 		"built from other content, and runs":             {job: active(), jobSet: builder.JobSet(w.job).Annotation(v1alpha1.AnnotationRuntimeRevision, "0123456789abcdef").Obj()},
 		"built from other content, the TrainJob pauses":  {job: active().Suspended(), jobSet: stale().Obj()},
 		"built from other content, the TrainJob is done": {job: active().Condition("Complete", metav1.ConditionTrue, "Done", sealTime), jobSet: stale().Obj()},

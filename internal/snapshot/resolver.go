@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,12 +21,9 @@ import (
 // MaxCompressed.
 const packedRuntimes = 256
 
-// cacheTurn is how long a cache that is still being filled may take for an answer.
-const cacheTurn = time.Second
-
 // Resolver finds what is to be sealed into a TrainJob.
 type Resolver struct {
-	cache, live client.Reader
+	live client.Reader
 	// packed holds by UID, for the state that was seen last, what it packs to.
 	packed *lru.Cache
 }
@@ -37,15 +33,16 @@ type packedRuntime struct {
 	packed          *Packed
 }
 
-// NewResolver returns a resolver that reads runtimes as unstructured objects from the cache,
-// and from the API server what must not be old.
-func NewResolver(cache, live client.Reader) *Resolver {
-	return &Resolver{cache: cache, live: live, packed: lru.New(packedRuntimes)}
+// NewResolver returns a resolver that reads from the API server: a cache may be behind, and
+// for minutes after a change of the runtimes' CRD it holds them without the new fields, at the
+// same resource version.
+func NewResolver(live client.Reader) *Resolver {
+	return &Resolver{live: live, packed: lru.New(packedRuntimes)}
 }
 
 // Runtime returns the runtime that a TrainJob in this namespace refers to, as it is stored
-// now; a NotFound error when there is none. It costs one read of metadata. The content comes
-// from the cache where that is as new, and is packed once for each state of the runtime.
+// now; a NotFound error when there is none. It costs one read of metadata. The content is read
+// and packed once for each state of the runtime.
 func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, error) {
 	gvk := ref.GroupVersionKind()
 	key := types.NamespacedName{Name: ref.Name}
@@ -64,15 +61,8 @@ func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.Ru
 	}
 	runtime := &unstructured.Unstructured{}
 	runtime.SetGroupVersionKind(gvk)
-	// An edit of a moment ago may not have come to the cache, nor the runtimes at all.
-	cached, cancel := context.WithTimeout(ctx, cacheTurn)
-	defer cancel()
-	if err := r.cache.Get(cached, key, runtime); err != nil || runtime.GetUID() != stored.UID || runtime.GetResourceVersion() != stored.ResourceVersion {
-		runtime = &unstructured.Unstructured{}
-		runtime.SetGroupVersionKind(gvk)
-		if err := r.live.Get(ctx, key, runtime); err != nil {
-			return nil, fmt.Errorf("read runtime: %w", err)
-		}
+	if err := r.live.Get(ctx, key, runtime); err != nil {
+		return nil, fmt.Errorf("read runtime: %w", err)
 	}
 	taken, err := Take(runtime.Object)
 	if err != nil {
@@ -83,9 +73,28 @@ func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.Ru
 	return packed, nil
 }
 
-// Filed returns the snapshot that a TrainJob has without a seal, read live: the one that was
+// Kept returns the snapshot that a TrainJob has without a seal, read live: the one that was
 // filed when the TrainJob was taken over, or the one that Trainer keeps; nil when there is
 // none that is of this TrainJob and its runtime.
+func (r *Resolver) Kept(ctx context.Context, job *trainer.TrainJob) (*Packed, error) {
+	if filed, err := r.Filed(ctx, job); err != nil || filed != nil {
+		return filed, err
+	}
+	config := &corev1.ConfigMap{}
+	err := r.live.Get(ctx, configMapOf(job), config)
+	switch {
+	case err == nil && metav1.IsControlledBy(config, job):
+		if s, err := FromYAML(config.Data[trainer.SnapshotKey]); err == nil && s.IsOf(job) {
+			return s.Pack(), nil
+		}
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("read ConfigMap: %w", err)
+	}
+	return nil, nil
+}
+
+// Filed returns the snapshot that was filed when the TrainJob was taken over, read live; nil
+// when there is none that is of this TrainJob and its runtime.
 func (r *Resolver) Filed(ctx context.Context, job *trainer.TrainJob) (*Packed, error) {
 	object := &v1alpha1.TrainingRuntimeSnapshot{}
 	// Without its CRD, no such object is there.
@@ -97,16 +106,6 @@ func (r *Resolver) Filed(ctx context.Context, job *trainer.TrainJob) (*Packed, e
 		}
 	case err != nil && !isAbsent(err):
 		return nil, fmt.Errorf("read TrainingRuntimeSnapshot: %w", err)
-	}
-	config := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, configMapOf(job), config)
-	switch {
-	case err == nil && metav1.IsControlledBy(config, job):
-		if s, err := FromYAML(config.Data[trainer.SnapshotKey]); err == nil && s.IsOf(job) {
-			return s.Pack(), nil
-		}
-	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("read ConfigMap: %w", err)
 	}
 	return nil, nil
 }

@@ -98,63 +98,14 @@ func revisionOf(t testing.TB, packed *Packed) string {
 	return s.Revision
 }
 
-// What is sealed is what is stored now, at the cost of one read of metadata where the cache
-// is as new.
-func TestRuntimeIsAsItIsStored(t *testing.T) {
-	stored := func() *builder.RuntimeBuilder { return torch().ResourceVersion("20").Image("image:new") }
-	for name, tc := range map[string]struct {
-		cached    *builder.RuntimeBuilder
-		wantReads []string
-	}{
-		"cache as new":                    {cached: stored(), wantReads: []string{metadataOfTorch}},
-		"cache older":                     {cached: stored().ResourceVersion("19").Image("image:old"), wantReads: []string{metadataOfTorch, torchItself}},
-		"cache newer":                     {cached: stored().ResourceVersion("21").Image("image:newer"), wantReads: []string{metadataOfTorch, torchItself}},
-		"not in the cache yet":            {wantReads: []string{metadataOfTorch, torchItself}},
-		"cache has one of an earlier UID": {cached: stored().UID("earlier").Image("image:old"), wantReads: []string{metadataOfTorch, torchItself}},
-		"only a namespaced one in cache":  {cached: builder.TrainingRuntime("ns", "torch").ResourceVersion("20"), wantReads: []string{metadataOfTorch, torchItself}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cache, live := newReads(), newReads(stored().Obj())
-			if tc.cached != nil {
-				cache = newReads(tc.cached.Obj())
-			}
-			packed, err := NewResolver(cache, live).Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := revisionOf(t, packed), take(t, stored()).Revision; got != want || packed.revision != want {
-				t.Errorf("revision %s, said to be %s, want %s", got, packed.revision, want)
-			}
-			if diff := cmp.Diff(tc.wantReads, live.since()); diff != "" {
-				t.Errorf("live reads (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff([]string{torchItself}, cache.since()); diff != "" {
-				t.Errorf("reads of the cache (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A cache that does not answer costs a read, nothing more.
-func TestRuntimeWithoutTheCache(t *testing.T) {
-	cache, live := newReads(), newReads(torch().Obj())
-	cache.fail = map[string]error{"ClusterTrainingRuntime": errors.New("not started")}
-	packed, err := NewResolver(cache, live).Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
-	if err != nil || packed.revision != take(t, torch()).Revision {
-		t.Errorf("Runtime = %+v, %v", packed, err)
-	}
-}
-
 // A runtime is packed once for each of its states.
 func TestRuntimeIsPackedOnce(t *testing.T) {
 	stored := torch().Obj()
-	cache, live := newReads(), newReads(stored)
-	resolver := NewResolver(cache, live)
+	live := newReads(stored)
+	resolver := NewResolver(live)
 	ref := refTo("ClusterTrainingRuntime", "torch")
 	resolve := func(wantReads ...string) *Packed {
 		t.Helper()
-		cache.since()
 		packed, err := resolver.Runtime(t.Context(), "ns", ref)
 		if err != nil {
 			t.Fatal(err)
@@ -165,8 +116,8 @@ func TestRuntimeIsPackedOnce(t *testing.T) {
 		return packed
 	}
 	first := resolve(metadataOfTorch, torchItself)
-	if again := resolve(metadataOfTorch); again != first || len(cache.since()) != 0 {
-		t.Error("packed twice, or read the cache for nothing")
+	if again := resolve(metadataOfTorch); again != first {
+		t.Error("packed twice")
 	}
 
 	store := live.Reader.(client.Client)
@@ -212,7 +163,7 @@ func TestRuntimeByKindAndNamespace(t *testing.T) {
 		builder.TrainingRuntime("ns", "torch").Image("image:ns").Obj(),
 		builder.TrainingRuntime("other", "torch").UID("other").Image("image:other").Obj(),
 	)
-	resolver := NewResolver(newReads(), live)
+	resolver := NewResolver(live)
 	byName := trainer.RuntimeRef{Name: "torch"}
 	for _, tc := range []struct {
 		namespace, want string
@@ -270,7 +221,7 @@ func TestRuntimeFailures(t *testing.T) {
 				live = newReads(tc.stored.Obj())
 			}
 			live.fail = tc.fail
-			resolver := NewResolver(newReads(), live)
+			resolver := NewResolver(live)
 			_, err := resolver.Runtime(t.Context(), "ns", refTo("ClusterTrainingRuntime", "torch"))
 			if err == nil || err.Error() != tc.want || apierrors.IsNotFound(err) != tc.wantNotFound {
 				t.Errorf("error %v, want %q, which is NotFound: %v", err, tc.want, tc.wantNotFound)
@@ -289,7 +240,7 @@ func TestRuntimeFailures(t *testing.T) {
 // Many TrainJobs start at the same time; run with the race detector.
 func TestRuntimeOfManyAtOnce(t *testing.T) {
 	store := newStore(torch().Obj())
-	resolver := NewResolver(store, store)
+	resolver := NewResolver(store)
 	errs := make(chan error)
 	for range 8 {
 		go func() {
@@ -350,16 +301,12 @@ func TestFiled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cache := newReads()
-			got, err := NewResolver(cache, newReads(tc.objects...)).Filed(t.Context(), job)
+			got, err := NewResolver(newReads(tc.objects...)).Kept(t.Context(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if (got == nil) != (tc.want == nil) || got != nil && revisionOf(t, got) != tc.want.Revision {
 				t.Errorf("Filed = %+v, want %+v", got, tc.want)
-			}
-			if asked := cache.since(); len(asked) != 0 {
-				t.Errorf("asked the cache for %q", asked)
 			}
 		})
 	}
@@ -388,7 +335,7 @@ func TestFiledFailures(t *testing.T) {
 			t.Parallel()
 			live := newReads(config.DeepCopy())
 			live.fail = tc.fail
-			got, err := NewResolver(newReads(), live).Filed(t.Context(), job)
+			got, err := NewResolver(live).Kept(t.Context(), job)
 			message := ""
 			if err != nil {
 				message = err.Error()
@@ -405,7 +352,7 @@ func TestFiledOfANamespacedRuntime(t *testing.T) {
 	job := builder.TrainJob("ns", "job").Runtime("TrainingRuntime", "torch").Obj()
 	want := take(t, builder.TrainingRuntime("ns", "torch").Generation(2))
 	want.SealedAt = sealTime.Truncate(time.Second)
-	got, err := NewResolver(newReads(), newReads(want.Object(job))).Filed(t.Context(), job)
+	got, err := NewResolver(newReads(want.Object(job))).Kept(t.Context(), job)
 	if err != nil || got == nil || got.source != "TrainingRuntime/torch" {
 		t.Fatalf("Filed = %+v, %v", got, err)
 	}

@@ -47,9 +47,8 @@ func TestRoles(t *testing.T) {
 		allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch"),
 		// A live look at the namespace of a runtime whose deletion would be refused.
 		allow("", "namespaces", "get"),
-		// List and watch are the cache that TrainJobs are sealed from; get is the live look
-		// that shows whether it lags.
-		runtimes("get", "list", "watch"),
+		// A TrainJob is sealed on the runtime as it is stored: no cache.
+		runtimes("get"),
 		// The JobSet webhook reads Trainer's copy of the runtime live.
 		allow("", "configmaps", "get"),
 		allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get"),

@@ -109,6 +109,7 @@ func TestGuardWhatFreezesKueue(t *testing.T) {
 
 			// It was the runtime: when it is as it was, all goes on.
 			if tc.error == invalid {
+				s.must(s.allowDisruption(runtime))
 				s.must(s.reshape(runtime, twoJobs()))
 			} else {
 				s.must(s.cluster.Client.Create(s.ctx, s.object(namespaced, "train", twoJobs())))
