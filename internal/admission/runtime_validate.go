@@ -139,7 +139,7 @@ func (v *RuntimeValidator) judgeDeletion(ctx context.Context, req admission.Requ
 	if len(users) == 0 || v.terminating(ctx, runtime.Namespace) {
 		return admission.Allowed("")
 	}
-	text = fmt.Sprintf("%s; Trainer refuses every change of a TrainJob whose runtime is gone, also to suspend or to finish it: "+
+	text = fmt.Sprintf("%s; Trainer refuses every change of a TrainJob whose runtime is gone, also to suspend it: "+
 		"delete these TrainJobs or let them finish first, or annotate the runtime with %s=true to delete it all the same",
 		text, v1alpha1.AnnotationAllowDisruption)
 	if v.InUse == guard.Warn {

@@ -96,8 +96,9 @@ func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, 
 	return packed, err
 }
 
-// trainersLook is how long Trainer may take, as a rule, for its first look at a TrainJob.
-const trainersLook = 5 * time.Second
+// trainersLook is how long Trainer takes, as a rule, for its first look at a TrainJob. Where it
+// took longer, a read more is made.
+const trainersLook = time.Second
 
 // resumedBefore tells whether the stored status of a suspended TrainJob may be that of one that
 // ran: Trainer found it suspended later than when it was created.

@@ -71,6 +71,7 @@ func TestSnapshotStatesWhenTheRuntimeChanges(t *testing.T) {
 			s.must(s.cluster.Client.Update(s.ctx, put))
 		},
 		"deleted and created anew": func(s *scene) {
+			s.must(s.allowDisruption(s.runtimeNamed("train")))
 			s.must(s.cluster.Client.Delete(s.ctx, s.runtimeNamed("train")))
 			s.runtime("train", jobSetOf(newImage))
 		},
@@ -112,6 +113,7 @@ func TestSnapshotStatesWhenTheRuntimeIsGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	pods := s.states()
+	s.must(s.allowDisruption(s.runtimeNamed("train")))
 	s.must(s.cluster.Client.Delete(s.ctx, s.runtimeNamed("train")))
 	for name, patch := range map[string]string{
 		"waiting":  `{"spec":{"suspend":false}}`,
