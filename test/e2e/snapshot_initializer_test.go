@@ -41,9 +41,8 @@ func TestSnapshotWithoutTheMountOfAnInitializer(t *testing.T) {
 			s.runtime("train", initializerJobSet)
 			s.known("train")
 			s.create("job", onRuntime("train"), set(map[string]any{"storageUri": "hf://example/data"}, "spec", "initializer", "dataset"))
-			if pods := s.runs("job", oldImage); len(pods) != 2 {
-				t.Errorf("%d pods run, want 2", len(pods))
-			}
+			s.comeTo("job", 2)
+			s.runs("job", oldImage)
 			s.suspend("job")
 			s.noPods("job")
 			// Signalbox lets such an edit through when it is told to.
@@ -81,6 +80,7 @@ func TestSnapshotWithoutTheMountOfAnInitializer(t *testing.T) {
 				return err == nil, fmt.Sprint(err)
 			})
 			job := s.resume("job")
+			s.comeTo("job", 2)
 			pods := s.runs("job", oldImage)
 			mounts := 0
 			for _, pod := range pods {
@@ -99,4 +99,10 @@ func TestSnapshotWithoutTheMountOfAnInitializer(t *testing.T) {
 			s.settled("job")
 		})
 	}
+}
+
+// comeTo waits until a TrainJob has so many pods: they come one after the other.
+func (s *scene) comeTo(name string, count int) {
+	s.Helper()
+	s.eventually("pods of TrainJob "+name, func() (bool, string) { return len(s.pods(name)) == count, s.children(name) })
 }
