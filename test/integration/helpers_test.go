@@ -172,12 +172,16 @@ func (s *scene) resume(name string) *trainer.TrainJob {
 	return s.patch(name, `{"spec":{"suspend":false}}`)
 }
 
-// stamp reads the start of the TrainJob's active period, and fails without one.
+// stamp reads the start of the TrainJob's active period, and fails without one. It is never
+// before the creation, whose second may have begun after the webhook stamped.
 func (s *scene) stamp(job *trainer.TrainJob) time.Time {
 	s.Helper()
 	at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
 	if err != nil {
 		s.Fatalf("stamp of TrainJob %s: %v; annotations: %v", job.Name, err, job.Annotations)
+	}
+	if created := job.CreationTimestamp.Time; created.After(at) {
+		return created
 	}
 	return at
 }
