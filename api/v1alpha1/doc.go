@@ -14,6 +14,10 @@ import (
 // Group is the API group of Signalbox's own kinds and the prefix of all its annotations.
 const Group = "lifecycle.trainer.kubeflow.org"
 
+// FieldManager is the field manager of all that Signalbox's reconcilers write, and the source
+// of its events.
+const FieldManager = "signalbox"
+
 // GroupVersion is the version of the kinds.
 var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 

@@ -25,11 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
-
-// FieldOwner is the field manager of everything that the reconciler writes.
-const FieldOwner = "signalbox"
 
 // Between failed tries of a step: first and longest. What stands in the way may be gone at
 // any moment, and pods run until it is.
@@ -208,7 +206,7 @@ func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured
 	if err != nil {
 		return fmt.Errorf("encode status patch: %w", err)
 	}
-	err = r.Client.Status().Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	err = r.Client.Status().Patch(ctx, job, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
 		return fmt.Errorf("set Failed: %w", err)
 	}

@@ -14,11 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-)
 
-// FieldOwner is the field manager of all that Signalbox's reconcilers write, and the source of
-// its events.
-const FieldOwner = "signalbox"
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+)
 
 // aside is how long the request may take: an event must not eat the time of what it tells of.
 const aside = 3 * time.Second
@@ -66,10 +64,10 @@ func Warn(ctx context.Context, c client.Client, about corev1.ObjectReference, re
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%016x", prefix, hash.Sum64())},
 		InvolvedObject: about,
 		Type:           corev1.EventTypeWarning, Reason: reason, Message: text,
-		Source:         corev1.EventSource{Component: FieldOwner},
+		Source:         corev1.EventSource{Component: v1alpha1.FieldManager},
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}
-	err := c.Create(ctx, event, client.FieldOwner(FieldOwner))
+	err := c.Create(ctx, event, client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		log.FromContext(ctx).Error(err, "could not write an event", "reason", reason, "message", text)
 	}

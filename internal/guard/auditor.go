@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -53,20 +52,14 @@ func (a *Auditor) SetupWithManager(mgr ctrl.Manager) error {
 	a.Metric.WithLabelValues(a.Kind)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("audit-" + a.Kind).
-		For(a.runtime()).
+		For(trainer.NewRuntime(a.Kind)).
 		WithOptions(controller.Options{EnableWarmup: ptr.To(true)}).
 		Complete(a)
 }
 
-func (a *Auditor) runtime() *unstructured.Unstructured {
-	runtime := &unstructured.Unstructured{}
-	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind(a.Kind))
-	return runtime
-}
-
 // Reconcile looks at one runtime.
 func (a *Auditor) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	runtime := a.runtime()
+	runtime := trainer.NewRuntime(a.Kind)
 	err := a.Cache.Get(ctx, req.NamespacedName, runtime)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err

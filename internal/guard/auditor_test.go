@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
@@ -90,7 +91,7 @@ func (b *auditorBench) looks(namespace, name string) {
 func (b *auditorBench) update(runtime *builder.RuntimeBuilder) {
 	b.t.Helper()
 	object := runtime.Obj()
-	stored := b.runtime()
+	stored := trainer.NewRuntime(b.Kind)
 	if err := b.store.Get(b.t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
 		b.t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestAuditorOfOneBeingDeleted(t *testing.T) {
 	b := newAuditorBench(t, cluster, runtime)
 	b.looks("", "torch")
 	b.counts(1)
-	held := b.runtime()
+	held := trainer.NewRuntime(b.Kind)
 	if err := b.store.Get(t.Context(), client.ObjectKey{Name: "torch"}, held); err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (b *bench) patched(t testing.TB) func(context.Context, client.WithWatch, cl
 	return func(ctx context.Context, store client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 		var set client.PatchOptions
 		set.ApplyOptions(options)
-		if set.FieldManager != FieldOwner || patch.Type() != types.MergePatchType {
+		if set.FieldManager != v1alpha1.FieldManager || patch.Type() != types.MergePatchType {
 			t.Errorf("patch of type %s by %q", patch.Type(), set.FieldManager)
 		}
 		return b.write("patch "+b.kindOf(object), func() error {

@@ -21,7 +21,7 @@ func TestPureFiles(t *testing.T) {
 		"github.com/signalbox-dev/signalbox/api/v1alpha1",
 		"github.com/signalbox-dev/signalbox/internal/trainer",
 	}
-	for _, name := range []string{"snapshot.go", "revision.go"} {
+	for _, name := range []string{"seal.go", "snapshot.go", "revision.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		if err != nil {
 			t.Fatal(err)

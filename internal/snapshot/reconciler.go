@@ -10,17 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -33,19 +29,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// FieldOwner is the field manager of everything that the reconciler writes.
-const FieldOwner = "signalbox"
-
 // trainersTurn is how long Trainer has to write its ConfigMap before the reconciler does.
 const trainersTurn = 5 * time.Second
-
-// firstLook is how soon the reconciler looks again for Trainer's ConfigMap; each further look
-// comes after twice the time.
-const firstLook = 100 * time.Millisecond
-
-// lookForRoom is how often the reconciler looks whether a ConfigMap that is somebody else's is
-// still in the place of Trainer's, of which it gets no events.
-const lookForRoom = 15 * time.Second
 
 // Between failed tries: first and longest. A job may be waiting.
 const (
@@ -68,34 +53,6 @@ type Reconciler struct {
 	Trainer *trainer.Detector
 	Metrics *Metrics
 }
-
-// CacheConfigMaps is what a cache must hold for a Reconciler: the ConfigMaps that it looks
-// after, with a summary for the content.
-func CacheConfigMaps() cache.ByObject {
-	labelled, err := labels.NewRequirement(v1alpha1.LabelRuntimeRevision, selection.Exists, nil)
-	if err != nil {
-		panic(err)
-	}
-	return cache.ByObject{
-		Label: labels.NewSelector().Add(*labelled),
-		Transform: func(object any) (any, error) {
-			config, ok := object.(*corev1.ConfigMap)
-			if !ok {
-				return object, nil
-			}
-			// An informer may transform what it has transformed before.
-			if _, done := config.Data[summaryKey]; !done {
-				config.Data = map[string]string{summaryKey: summarize(config.Data[trainer.SnapshotKey])}
-				config.BinaryData, config.ManagedFields = nil, nil
-			}
-			return object, nil
-		},
-	}
-}
-
-// summaryKey is the key of the summary in the ConfigMaps of the cache. No ConfigMap that is
-// stored can have it: a space is not allowed.
-const summaryKey = "runtime summary"
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
@@ -153,8 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	wait, err := r.reconcile(ctx, job, known.RuntimeSnapshot)
-	switch {
-	case errors.Is(err, errGone), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	if errors.Is(err, errGone) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The event of the next TrainJob comes, and nothing new into a namespace that goes.
 		err = nil
 	}
@@ -251,7 +207,7 @@ func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapsho
 	} else if err := r.confirm(ctx, job); err != nil {
 		return err
 	}
-	if err := r.Client.Create(ctx, want, client.FieldOwner(FieldOwner)); err != nil {
+	if err := r.Client.Create(ctx, want, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("create TrainingRuntimeSnapshot: %w", err)
 	}
 	r.Metrics.wrote(v1alpha1.TrainingRuntimeSnapshotKind, "create")
@@ -277,217 +233,6 @@ func (r *Reconciler) annotate(ctx context.Context, job *trainer.TrainJob, filed 
 	}
 	r.Metrics.wrote(v1alpha1.TrainingRuntimeSnapshotKind, "patch")
 	return nil
-}
-
-// configMap makes the ConfigMap that Trainer reads hold the snapshot. It returns how long to
-// wait for Trainer to write it first; 0 when nothing is left to do.
-func (r *Reconciler) configMap(ctx context.Context, job *trainer.TrainJob, s *Snapshot) (time.Duration, error) {
-	config := &corev1.ConfigMap{}
-	err := r.Client.Get(ctx, configMapOf(job), config)
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("read ConfigMap: %w", err)
-	}
-	if err == nil && metav1.IsControlledBy(config, job) && inOrder(config, s) && config.Data[summaryKey] == s.summary() {
-		return 0, nil
-	}
-	// The cache has the ConfigMaps with the label only.
-	config = &corev1.ConfigMap{}
-	err = r.Live.Get(ctx, configMapOf(job), config)
-	if apierrors.IsNotFound(err) {
-		if rest := r.trainersRest(job, s); rest > 0 {
-			return nextLook(rest), nil
-		}
-		return 0, r.createConfigMap(ctx, job, s)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read ConfigMap: %w", err)
-	}
-	holds := s.Holds(config.Data[trainer.SnapshotKey])
-	if metav1.IsControlledBy(config, job) && (holds || !ptr.Deref(config.Immutable, false)) {
-		return 0, r.correctConfigMap(ctx, job, s, config, holds)
-	}
-	if !metav1.IsControlledBy(config, job) && !isLeftover(config) {
-		log.FromContext(ctx).Info("a ConfigMap that is not the TrainJob's is in the place of the one that Trainer keeps; Trainer cannot run the TrainJob", "configMap", config.Name)
-		return lookForRoom, nil
-	}
-	if err := r.remove(ctx, job, config, "ConfigMap"); err != nil {
-		return 0, err
-	}
-	return 0, r.createConfigMap(ctx, job, s)
-}
-
-// nextLook returns how long to wait for Trainer's ConfigMap when so much of Trainer's turn is
-// left: as long as it has been waited for, so that one that is there is seen soon. Where the
-// clocks differ and the turn has not begun, that is no measure.
-func nextLook(rest time.Duration) time.Duration {
-	if rest > trainersTurn+time.Second {
-		return trainersTurn
-	}
-	return max(firstLook, min(trainersTurn-rest, rest))
-}
-
-// trainersRest returns how much is left of the time in which a write is Trainer's: from the
-// last start of the TrainJob, or from the seal.
-func (r *Reconciler) trainersRest(job *trainer.TrainJob, s *Snapshot) time.Duration {
-	since := s.SealedAt
-	if at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt]); err == nil && at.After(since) {
-		since = at
-	}
-	return since.Add(trainersTurn).Sub(r.Clock.Now())
-}
-
-// clearLeftover removes the ConfigMap of an earlier TrainJob of that name, on which Trainer
-// fails, where the TrainJob has no snapshot yet.
-func (r *Reconciler) clearLeftover(ctx context.Context, job *trainer.TrainJob) error {
-	config := &corev1.ConfigMap{}
-	if err := r.Client.Get(ctx, configMapOf(job), config); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if metav1.IsControlledBy(config, job) || !isLeftover(config) {
-		return nil
-	}
-	return r.remove(ctx, job, config, "ConfigMap")
-}
-
-// inOrder tells whether the ConfigMap is looked after: labelled with its revision, so that it
-// is watched, and immutable.
-func inOrder(config *corev1.ConfigMap, s *Snapshot) bool {
-	return config.Labels[v1alpha1.LabelRuntimeRevision] == s.Revision && ptr.Deref(config.Immutable, false)
-}
-
-// isLeftover tells whether the ConfigMap, which is not of the TrainJob of its name, was of an
-// earlier one: it still has that for its owner, or lost it to a deletion that orphans.
-func isLeftover(config *corev1.ConfigMap) bool {
-	if owner := metav1.GetControllerOfNoCopy(config); owner != nil {
-		return owner.Kind == trainer.TrainJobKind && trainer.IsGroup(owner.APIVersion)
-	}
-	_, ours := config.Labels[v1alpha1.LabelRuntimeRevision]
-	return ours
-}
-
-func (r *Reconciler) createConfigMap(ctx context.Context, job *trainer.TrainJob, s *Snapshot) error {
-	text, err := s.YAML()
-	if err != nil {
-		return fmt.Errorf("encode runtime: %w", err)
-	}
-	if err := r.confirm(ctx, job); err != nil {
-		return err
-	}
-	key := configMapOf(job)
-	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       key.Namespace,
-			Name:            key.Name,
-			Labels:          map[string]string{v1alpha1.LabelRuntimeRevision: s.Revision},
-			Annotations:     map[string]string{v1alpha1.AnnotationSnapshotSource: Name(s.Source)},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, trainer.GroupVersion.WithKind(trainer.TrainJobKind))},
-		},
-		Data:      map[string]string{trainer.SnapshotKey: text},
-		Immutable: ptr.To(true),
-	}
-	if err := r.Client.Create(ctx, config, client.FieldOwner(FieldOwner)); err != nil {
-		return fmt.Errorf("create ConfigMap: %w", err)
-	}
-	r.Metrics.wrote("ConfigMap", "create")
-	log.FromContext(ctx).Info("created the ConfigMap that Trainer reads", "configMap", config.Name, "revision", s.Revision)
-	return nil
-}
-
-// correctConfigMap labels the ConfigMap, makes it immutable and, unless it holds the snapshot,
-// gives it the content.
-func (r *Reconciler) correctConfigMap(ctx context.Context, job *trainer.TrainJob, s *Snapshot, config *corev1.ConfigMap, holds bool) error {
-	patch := map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": config.ResourceVersion,
-			"labels":          map[string]any{v1alpha1.LabelRuntimeRevision: s.Revision},
-			"annotations":     map[string]any{v1alpha1.AnnotationSnapshotSource: Name(s.Source)},
-		},
-		"immutable": true,
-	}
-	if !holds {
-		text, err := s.YAML()
-		if err != nil {
-			return fmt.Errorf("encode runtime: %w", err)
-		}
-		patch["data"] = map[string]any{trainer.SnapshotKey: text}
-		// A key may not be in both.
-		patch["binaryData"] = map[string]any{trainer.SnapshotKey: nil}
-	}
-	if err := r.confirm(ctx, job); err != nil {
-		return err
-	}
-	if err := r.patch(ctx, config, patch); err != nil {
-		return fmt.Errorf("correct ConfigMap: %w", err)
-	}
-	if holds {
-		r.Metrics.wrote("ConfigMap", "label")
-		return nil
-	}
-	r.Metrics.wrote("ConfigMap", "correct")
-	log.FromContext(ctx).Info("corrected the ConfigMap that Trainer reads", "configMap", config.Name, "revision", s.Revision)
-	return nil
-}
-
-// jobSet deletes the suspended JobSet of a TrainJob that is active, when it was built from
-// other content than what is sealed: JobSet does not let it be changed, Trainer builds it
-// anew. The preconditions let nothing be deleted that meanwhile runs. The JobSet of a TrainJob
-// that may have run before holds what is done already, and most likely lacks nothing but the
-// revision: Trainer has its turn to write it, once it has seen that the TrainJob is active. It
-// returns how long to wait for that.
-func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) (time.Duration, error) {
-	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed || !job.Active() {
-		return 0, nil
-	}
-	jobSet := &trainer.JobSet{}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
-		return 0, client.IgnoreNotFound(err)
-	}
-	if !metav1.IsControlledBy(jobSet, job) || !jobSet.Suspended() || !jobSet.DeletionTimestamp.IsZero() {
-		return 0, nil
-	}
-	right := jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision] == s.Revision
-	if !right && firstStart(job, s, filed) {
-		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
-	}
-	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
-	if suspended != nil && suspended.Status == metav1.ConditionTrue {
-		// Trainer has not looked since; when it does, that is an event.
-		return 0, nil
-	}
-	rest := r.trainersRest(job, s)
-	if suspended != nil {
-		rest = max(rest, suspended.LastTransitionTime.Add(trainersTurn).Sub(r.Clock.Now()))
-	}
-	switch {
-	case rest > 0:
-		return min(rest, trainersTurn), nil
-	case right:
-		// It should have started. It may have been built from content that only claimed to be
-		// this.
-		return 0, r.judge(ctx, job, s, jobSet)
-	}
-	return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
-}
-
-// judge deletes the suspended JobSet of the right revision when the gate would not let it
-// start: when it was not built from what the ConfigMap holds.
-func (r *Reconciler) judge(ctx context.Context, job *trainer.TrainJob, s *Snapshot, jobSet *trainer.JobSet) error {
-	config := &corev1.ConfigMap{}
-	if err := r.Live.Get(ctx, configMapOf(job), config); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if s.HoldsFor(config.Data[trainer.SnapshotKey], jobSet.Annotations) {
-		return nil
-	}
-	return r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
-}
-
-// firstStart tells whether the TrainJob was sealed when it last became active, and had no
-// snapshot before: it has never run.
-func firstStart(job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) bool {
-	at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
-	return err == nil && at.Truncate(time.Second).Equal(s.SealedAt) &&
-		(filed == nil || !metav1.IsControlledBy(filed, job) || filed.Spec.SealedAt.Time.Equal(s.SealedAt))
 }
 
 // remove deletes the object as it was read, unless it was written since.
@@ -534,7 +279,7 @@ func (r *Reconciler) patch(ctx context.Context, object client.Object, patch map[
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	return r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(FieldOwner))
+	return r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(v1alpha1.FieldManager))
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,8 +58,7 @@ func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.Ru
 			return known.packed, nil
 		}
 	}
-	runtime := &unstructured.Unstructured{}
-	runtime.SetGroupVersionKind(gvk)
+	runtime := trainer.NewRuntime(gvk.Kind)
 	if err := r.live.Get(ctx, key, runtime); err != nil {
 		return nil, fmt.Errorf("read runtime: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -35,7 +34,7 @@ type Stamper struct {
 func (s *Stamper) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("revision-" + s.Kind).
-		For(s.runtime()).
+		For(trainer.NewRuntime(s.Kind)).
 		WithOptions(controller.Options{
 			EnableWarmup: ptr.To(true),
 			RateLimiter:  workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
@@ -43,15 +42,9 @@ func (s *Stamper) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(s)
 }
 
-func (s *Stamper) runtime() *unstructured.Unstructured {
-	runtime := &unstructured.Unstructured{}
-	runtime.SetGroupVersionKind(trainer.GroupVersion.WithKind(s.Kind))
-	return runtime
-}
-
 // Reconcile looks at one runtime.
 func (s *Stamper) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	runtime := s.runtime()
+	runtime := trainer.NewRuntime(s.Kind)
 	if err := s.Cache.Get(ctx, req.NamespacedName, runtime); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -72,7 +65,7 @@ func (s *Stamper) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encode patch: %w", err)
 	}
-	err = s.Client.Patch(ctx, runtime, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	err = s.Client.Patch(ctx, runtime, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		// Its event comes.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
@@ -45,7 +46,7 @@ func newStamperBench(t *testing.T, kind string, runtimes ...*builder.RuntimeBuil
 		Patch: func(ctx context.Context, store client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			var set client.PatchOptions
 			set.ApplyOptions(options)
-			if set.FieldManager != FieldOwner {
+			if set.FieldManager != v1alpha1.FieldManager {
 				t.Errorf("patch by %q", set.FieldManager)
 			}
 			if b.fault != nil {
@@ -71,7 +72,7 @@ func (b *stamperBench) look(t *testing.T, namespace string) error {
 
 func (b *stamperBench) stored(t *testing.T, namespace string) *unstructured.Unstructured {
 	t.Helper()
-	runtime := b.runtime()
+	runtime := trainer.NewRuntime(b.Kind)
 	if err := b.store.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "torch"}, runtime); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
@@ -49,3 +50,10 @@ const (
 	ModelInitializer   = "model-initializer"
 	InitializerVolume  = "initializer"
 )
+
+// NewRuntime returns an empty runtime of this kind, to be read: no Go type knows all its fields.
+func NewRuntime(kind string) *unstructured.Unstructured {
+	runtime := &unstructured.Unstructured{}
+	runtime.SetGroupVersionKind(GroupVersion.WithKind(kind))
+	return runtime
+}

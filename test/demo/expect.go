@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -97,7 +97,7 @@ func notExceeded(w world) string {
 
 // unreported asks for an event only when signalbox was the one to act: Trainer sends none.
 func (d *demo) unreported(w world) string {
-	if d.exceededBy == deadline.FieldOwner && !w.reported(trainer.ReasonDeadlineExceeded) {
+	if d.exceededBy == v1alpha1.FieldManager && !w.reported(trainer.ReasonDeadlineExceeded) {
 		return "there is no event " + trainer.ReasonDeadlineExceeded
 	}
 	return ""

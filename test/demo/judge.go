@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 )
 
 const (
@@ -31,7 +31,7 @@ func judge(stamp string, limit time.Duration, at time.Time, writer string) (stri
 	switch {
 	case late > lateTolerance:
 		return "", fmt.Errorf("too late: %s; at most %s is allowed", verdict, lateTolerance)
-	case early > 0 && writer == deadline.FieldOwner:
+	case early > 0 && writer == v1alpha1.FieldManager:
 		return "", fmt.Errorf("too early: %s, which must never be early", verdict)
 	case early >= earlyTolerance:
 		return "", fmt.Errorf("too early: %s; less than %s is allowed", verdict, earlyTolerance)

@@ -14,10 +14,16 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// wantLeft is what a finished TrainJob leaves: itself, and Trainer's copy of the runtime.
-var wantLeft = []key{{"ConfigMap", jobName + "-runtime-snapshot"}, {kindTrainJob, jobName}}
+// wantLeft is what a finished TrainJob leaves: itself, Trainer's copy of the runtime, and the
+// snapshot that people read.
+var wantLeft = []key{
+	{"ConfigMap", trainer.SnapshotConfigMap(jobName)}, {kindTrainJob, jobName}, {v1alpha1.TrainingRuntimeSnapshotKind, jobName},
+}
 
 // leftover is what is in the namespace, split by whether the TrainJob is the cause.
 type leftover struct {
@@ -69,8 +75,11 @@ func (d *demo) awaitLeft(ctx context.Context) (leftover, error) {
 	var left leftover
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		all, err := d.list(ctx, kinds)
+		if err != nil {
+			return false, err
+		}
 		left = sortOut(all)
-		return slices.Equal(left.objects, wantLeft), err
+		return slices.Equal(left.objects, wantLeft), nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		err = d.failed(fmt.Errorf("after %s the namespace has %v, want %v", patience, left.objects, wantLeft), d.cluster.ControllerManager)
