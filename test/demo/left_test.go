@@ -15,7 +15,7 @@ func TestSortOut(t *testing.T) {
 		"after a TrainJob": {
 			all: []key{
 				{kindTrainJob, jobName}, {kindEvent, "a"}, {"ServiceAccount", "default"}, {"ConfigMap", "kube-root-ca.crt"},
-				{"ConfigMap", jobName + "-runtime-snapshot"}, {kindEvent, "b"},
+				{"TrainingRuntimeSnapshot", jobName}, {"ConfigMap", jobName + "-runtime-snapshot"}, {kindEvent, "b"},
 			},
 			want:       wantLeft,
 			wantOthers: "besides: ServiceAccount default, ConfigMap kube-root-ca.crt, 2 events",

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/cluster"
@@ -157,8 +158,11 @@ func (d *demo) end(ctx context.Context) error {
 	}
 	for _, k := range left.objects {
 		text := "Trainer's copy of the runtime"
-		if k.kind == kindTrainJob {
+		switch k.kind {
+		case kindTrainJob:
 			text = conditionsText(job)
+		case v1alpha1.TrainingRuntimeSnapshotKind:
+			text = "what it ran on, for people"
 		}
 		d.screen.print(time.Now(), line{kind: k.kind, name: k.name, text: text})
 	}
