@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/certificate"
 	"github.com/signalbox-dev/signalbox/internal/command"
 	"github.com/signalbox-dev/signalbox/internal/guard"
+	"github.com/signalbox-dev/signalbox/internal/kueue"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -41,6 +42,7 @@ type options struct {
 	service       string
 	configuration string
 	trainerUser   string
+	kueueUser     string
 	runtimesInUse guard.Mode
 }
 
@@ -55,6 +57,7 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.service, "service", "signalbox-webhook", "`NAME` of the Service that the self-managed certificate is for")
 	set.StringVar(&o.configuration, "webhook-configuration", "signalbox", "`NAME` of the two webhook configurations, mutating and validating, that get the self-managed CA")
 	set.StringVar(&o.trainerUser, "trainer-user", "", "`USER` name of Trainer's controller (system:serviceaccount:NAMESPACE:NAME), whose early enforcement of deadlines is corrected; by default nobody's")
+	set.StringVar(&o.kueueUser, "kueue-user", "", "`USER` name of Kueue's controller (system:serviceaccount:NAMESPACE:NAME), which is shown what a TrainJob runs where its runtime has changed since; by default nobody")
 	set.TextVar(&o.runtimesInUse, "runtimes-in-use", guard.Deny, "what becomes of the deletion of a runtime that unfinished TrainJobs use, and of an edit that breaks them: Deny, Warn or Allow")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
@@ -124,13 +127,26 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
-	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: snapshot.NewResolver(mgr.GetAPIReader()), Metrics: seals}
+	views, err := kueue.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	runtimes := snapshot.NewResolver(mgr.GetAPIReader())
+	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: runtimes, Metrics: seals}
 	gate := &admission.JobSetValidator{
 		TrainJobs:      mgr.GetAPIReader(),
 		ConfigMaps:     mgr.GetAPIReader(),
 		Clock:          clock,
 		KeepsSnapshots: detector.KeepsSnapshots,
 		TrainerUser:    o.trainerUser,
+	}
+	view := &admission.WorkloadMutator{
+		Live:           mgr.GetAPIReader(),
+		Runtimes:       runtimes,
+		Clock:          clock,
+		KeepsSnapshots: detector.KeepsSnapshots,
+		KueueUser:      o.kueueUser,
+		Metrics:        views,
 	}
 	index := &guard.Index{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Clock: clock}
 	if o.runtimesInUse != guard.Allow {
@@ -144,6 +160,7 @@ func setup(mgr ctrl.Manager, o options) error {
 		admission.TrainJobStatusPath:   &admission.TrainJobStatusMutator{Clock: clock, TrainerUser: o.trainerUser},
 		admission.JobSetValidatePath:   gate,
 		admission.RuntimeMutatePath:    &admission.RuntimeMutator{},
+		admission.WorkloadMutatePath:   view,
 		admission.RuntimeValidatePath:  &admission.RuntimeValidator{Index: index, Live: mgr.GetAPIReader(), InUse: o.runtimesInUse},
 	} {
 		server.Register(path, &webhook.Admission{Handler: handler})

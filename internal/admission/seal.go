@@ -73,7 +73,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 // now. Of a TrainJob that has perhaps been active before, unseen by the webhook, what was kept
 // of its runtime comes first. The error is NotFound when there is neither.
 func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, before, after *trainer.TrainJob) (*snapshot.Packed, error) {
-	var kept *snapshot.Packed
+	var kept *snapshot.Snapshot
 	var err error
 	switch {
 	case before == nil:
@@ -84,16 +84,23 @@ func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, 
 		// A start was not seen. What Trainer keeps may be from before that start.
 		kept, err = m.Runtimes.Filed(ctx, before)
 	}
-	if err != nil || kept != nil {
-		return kept, err
+	if err != nil {
+		return nil, err
 	}
-	packed, err := m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
-	if before != nil && apierrors.IsNotFound(err) {
-		if kept, err := m.Runtimes.Kept(ctx, before); err != nil || kept != nil {
-			return kept, err
-		}
+	if kept != nil {
+		return kept.Pack(), nil
 	}
-	return packed, err
+	packed, missing := m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
+	if before == nil || !apierrors.IsNotFound(missing) {
+		return packed, missing
+	}
+	if kept, err = m.Runtimes.Kept(ctx, before); err != nil {
+		return nil, err
+	}
+	if kept == nil {
+		return nil, missing
+	}
+	return kept.Pack(), nil
 }
 
 // trainersLook is how long Trainer takes, as a rule, for its first look at a TrainJob. Where it

@@ -13,14 +13,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// jobSet deletes the suspended JobSet of a TrainJob that is active, when it was built from
-// other content than what is sealed: JobSet does not let it be changed, Trainer builds it
-// anew. The preconditions let nothing be deleted that meanwhile runs. The JobSet of a TrainJob
-// that may have run before holds what is done already, and most likely lacks nothing but the
-// revision: Trainer has its turn to write it, once it has seen that the TrainJob is active. It
-// returns how long to wait for that.
+// jobSet deletes the suspended JobSet of a sealed TrainJob, when it was built from other content
+// than what is sealed: JobSet does not let it be changed, Trainer builds it anew. The
+// preconditions let nothing be deleted that meanwhile runs. The JobSet of a TrainJob that may
+// have run before holds what is done already, and most likely lacks nothing but the revision:
+// Trainer has its turn to write it, once it has seen that the TrainJob is active. It returns how
+// long to wait for that.
 func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) (time.Duration, error) {
-	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed || !job.Active() {
+	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed {
 		return 0, nil
 	}
 	jobSet := &trainer.JobSet{}
@@ -30,7 +30,16 @@ func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snaps
 	if !metav1.IsControlledBy(jobSet, job) || !jobSet.Suspended() || !jobSet.DeletionTimestamp.IsZero() {
 		return 0, nil
 	}
-	right := jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision] == s.Revision
+	revision := jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision]
+	right := revision == s.Revision
+	if !job.Active() {
+		// It was sealed, and suspended before Trainer built it anew. One of another revision can
+		// never have started; Kueue must see what will.
+		if right || revision == "" {
+			return 0, nil
+		}
+		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+	}
 	if !right && firstStart(job, s, filed) {
 		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
 	}

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,27 @@ func NewResolver(live client.Reader) *Resolver {
 // now; a NotFound error when there is none. It costs one read of metadata. The content is read
 // and packed once for each state of the runtime.
 func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, error) {
+	packed, _, err := r.runtime(ctx, namespace, ref)
+	return packed, err
+}
+
+// Revision returns the revision of the same runtime, and when it was last written, to the
+// second; at the same cost.
+func (r *Resolver) Revision(ctx context.Context, namespace string, ref trainer.RuntimeRef) (revision string, written time.Time, err error) {
+	packed, stored, err := r.runtime(ctx, namespace, ref)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	written = stored.CreationTimestamp.Time
+	for _, entry := range stored.ManagedFields {
+		if entry.Time != nil && entry.Time.After(written) {
+			written = entry.Time.Time
+		}
+	}
+	return packed.revision, written, nil
+}
+
+func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, *metav1.PartialObjectMetadata, error) {
 	gvk := ref.GroupVersionKind()
 	key := types.NamespacedName{Name: ref.Name}
 	if gvk.Kind == trainer.TrainingRuntimeKind {
@@ -51,30 +73,30 @@ func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.Ru
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(gvk)
 	if err := r.live.Get(ctx, key, stored); err != nil {
-		return nil, fmt.Errorf("read runtime: %w", err)
+		return nil, nil, fmt.Errorf("read runtime: %w", err)
 	}
 	if value, found := r.packed.Get(stored.UID); found {
 		if known := value.(packedRuntime); known.resourceVersion == stored.ResourceVersion {
-			return known.packed, nil
+			return known.packed, stored, nil
 		}
 	}
 	runtime := trainer.NewRuntime(gvk.Kind)
 	if err := r.live.Get(ctx, key, runtime); err != nil {
-		return nil, fmt.Errorf("read runtime: %w", err)
+		return nil, nil, fmt.Errorf("read runtime: %w", err)
 	}
 	taken, err := Take(runtime.Object)
 	if err != nil {
-		return nil, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
+		return nil, nil, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
 	}
 	packed := taken.Pack()
 	r.packed.Add(runtime.GetUID(), packedRuntime{resourceVersion: runtime.GetResourceVersion(), packed: packed})
-	return packed, nil
+	return packed, stored, nil
 }
 
 // Kept returns the snapshot that a TrainJob has without a seal, read live: the one that was
 // filed when the TrainJob was taken over, or the one that Trainer keeps; nil when there is
 // none that is of this TrainJob and its runtime.
-func (r *Resolver) Kept(ctx context.Context, job *trainer.TrainJob) (*Packed, error) {
+func (r *Resolver) Kept(ctx context.Context, job *trainer.TrainJob) (*Snapshot, error) {
 	if filed, err := r.Filed(ctx, job); err != nil || filed != nil {
 		return filed, err
 	}
@@ -83,7 +105,7 @@ func (r *Resolver) Kept(ctx context.Context, job *trainer.TrainJob) (*Packed, er
 	switch {
 	case err == nil && metav1.IsControlledBy(config, job):
 		if s, err := FromYAML(config.Data[trainer.SnapshotKey]); err == nil && s.IsOf(job) {
-			return s.Pack(), nil
+			return s, nil
 		}
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("read ConfigMap: %w", err)
@@ -93,14 +115,14 @@ func (r *Resolver) Kept(ctx context.Context, job *trainer.TrainJob) (*Packed, er
 
 // Filed returns the snapshot that was filed when the TrainJob was taken over, read live; nil
 // when there is none that is of this TrainJob and its runtime.
-func (r *Resolver) Filed(ctx context.Context, job *trainer.TrainJob) (*Packed, error) {
+func (r *Resolver) Filed(ctx context.Context, job *trainer.TrainJob) (*Snapshot, error) {
 	object := &v1alpha1.TrainingRuntimeSnapshot{}
 	// Without its CRD, no such object is there.
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(job), object)
 	switch {
 	case err == nil && metav1.IsControlledBy(object, job):
 		if s, err := FromObject(object); err == nil && s.IsOf(job) {
-			return s.Pack(), nil
+			return s, nil
 		}
 	case err != nil && !isAbsent(err):
 		return nil, fmt.Errorf("read TrainingRuntimeSnapshot: %w", err)

@@ -191,6 +191,14 @@ func (s *Snapshot) YAML() (string, error) {
 	return string(text), err
 }
 
+// JobSetSpec returns the spec of the runtime's JobSet template, which must not be changed.
+func (s *Snapshot) JobSetSpec() map[string]any {
+	spec, _ := s.object["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	jobSet, _ := template["spec"].(map[string]any)
+	return jobSet
+}
+
 // Object makes the TrainingRuntimeSnapshot of a TrainJob.
 func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapshot {
 	object := &v1alpha1.TrainingRuntimeSnapshot{

@@ -21,7 +21,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
-				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser, "--kueue-user=" + kueueUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
@@ -35,7 +35,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
-				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser, "--kueue-user=" + kueueUser,
 				"--cert-dir=/certificate",
 			},
 			wantReconciler: []string{
@@ -53,7 +53,7 @@ func TestArguments(t *testing.T) {
 			wantWebhook: []string{
 				"--log-level=debug", "--log-format=text",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--webhook-port=9443",
-				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser,
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser, "--kueue-user=" + kueueUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
@@ -100,16 +100,41 @@ func TestTrainerUser(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ""
-			for _, argument := range arguments(t, tc.values...)["webhook"] {
-				if strings.HasPrefix(argument, "--trainer-user") {
-					got += argument
-				}
-			}
-			if got != tc.want {
-				t.Errorf("argument %q, want %q", got, tc.want)
-			}
+			checkFlag(t, "--trainer-user", tc.want, tc.values...)
 		})
+	}
+}
+
+// TestKueueUser does the same for Kueue.
+func TestKueueUser(t *testing.T) {
+	given := "kueue.serviceAccount=team-a/my-kueue.v2"
+	for name, tc := range map[string]struct {
+		values []string
+		// want is empty for no such argument.
+		want string
+	}{
+		"default values":                                  {want: "--kueue-user=" + kueueUser},
+		"an account that is given":                        {values: []string{given}, want: "--kueue-user=system:serviceaccount:team-a:my-kueue.v2"},
+		"no snapshots are shown":                          {values: []string{"kueue.showSnapshots=false"}},
+		"no snapshots are shown, and an account is given": {values: []string{"kueue.showSnapshots=false", given}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkFlag(t, "--kueue-user", tc.want, tc.values...)
+		})
+	}
+}
+
+// checkFlag checks that the webhook is given a flag once, as this argument, or not at all.
+func checkFlag(t *testing.T, flag, want string, values ...string) {
+	t.Helper()
+	got := ""
+	for _, argument := range arguments(t, values...)["webhook"] {
+		if strings.HasPrefix(argument, flag) {
+			got += argument
+		}
+	}
+	if got != want {
+		t.Errorf("argument %q, want %q", got, want)
 	}
 }
 

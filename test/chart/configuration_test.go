@@ -20,14 +20,14 @@ func TestWebhookConfigurations(t *testing.T) {
 		excluded                            []string
 		ca                                  string
 		annotations                         map[string]string
-		// Whether deletions of JobSets and of runtimes come to the webhook.
-		deletions, runtimeDeletions bool
+		// Whether deletions of JobSets and of runtimes come to the webhook, and Workloads.
+		deletions, runtimeDeletions, workloads bool
 	}
 	byDefault := func(tweak func(*expectation)) expectation {
 		want := expectation{
 			policy: admissionregistrationv1.Fail, statusPolicy: admissionregistrationv1.Fail,
 			runtimePolicy: admissionregistrationv1.Ignore, timeout: 5,
-			excluded: []string{namespace, "kube-system"}, deletions: true, runtimeDeletions: true,
+			excluded: []string{namespace, "kube-system"}, deletions: true, runtimeDeletions: true, workloads: true,
 		}
 		tweak(&want)
 		return want
@@ -58,6 +58,10 @@ func TestWebhookConfigurations(t *testing.T) {
 		"early deadlines are kept": {
 			values: []string{"trainer.correctEarlyDeadlines=false"},
 			want:   byDefault(func(want *expectation) { want.deletions = false }),
+		},
+		"Kueue sees no snapshots": {
+			values: []string{"kueue.showSnapshots=false", "kueue.serviceAccount=team-a/my-kueue.v2"},
+			want:   byDefault(func(want *expectation) { want.workloads = false }),
 		},
 		"runtimes in use may be disrupted": {
 			values: []string{"runtimes.inUse=Allow"},
@@ -93,7 +97,7 @@ func TestWebhookConfigurations(t *testing.T) {
 					t.Errorf("annotations of the %s configuration (-want +got):\n%s", kind, diff)
 				}
 			}
-			want := expectedWebhooks(tc.want.deletions, tc.want.runtimeDeletions)
+			want := expectedWebhooks(tc.want.deletions, tc.want.runtimeDeletions, tc.want.workloads)
 			for i := range want {
 				want[i].TimeoutSeconds, want[i].FailurePolicy = &tc.want.timeout, &tc.want.policy
 				switch *want[i].ClientConfig.Service.Path {
@@ -101,6 +105,9 @@ func TestWebhookConfigurations(t *testing.T) {
 					want[i].FailurePolicy = &tc.want.statusPolicy
 				case admission.RuntimeMutatePath, admission.RuntimeValidatePath:
 					want[i].FailurePolicy = &tc.want.runtimePolicy
+				case admission.WorkloadMutatePath:
+					// Kueue must never need Signalbox, whatever else does.
+					want[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 				}
 				want[i].NamespaceSelector.MatchExpressions[0].Values = tc.want.excluded
 				if tc.want.ca != "" {
@@ -140,8 +147,9 @@ func webhooks(t *testing.T, values ...string) []admissionregistrationv1.Mutating
 	return all
 }
 
-// expectedWebhooks are all webhooks without what values choose, apart from the deletions.
-func expectedWebhooks(deletions, runtimeDeletions bool) []admissionregistrationv1.MutatingWebhook {
+// expectedWebhooks are all webhooks without what values choose, apart from the deletions and
+// the Workloads.
+func expectedWebhooks(deletions, runtimeDeletions, workloads bool) []admissionregistrationv1.MutatingWebhook {
 	trainJobs := func(operations []admissionregistrationv1.OperationType, resource string) admissionregistrationv1.RuleWithOperations {
 		return rule("trainer.kubeflow.org", "v1alpha1", resource, operations)
 	}
@@ -158,14 +166,22 @@ func expectedWebhooks(deletions, runtimeDeletions bool) []admissionregistrationv
 		guarded.Operations = append(slices.Clone(writes), admissionregistrationv1.Delete)
 	}
 	again := ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
-	return []admissionregistrationv1.MutatingWebhook{
+	hooks := []admissionregistrationv1.MutatingWebhook{
 		webhook("trainjob", admission.TrainJobMutatePath, again, trainJobs(writes, "trainjobs")),
 		webhook("trainjob-status", admission.TrainJobStatusPath, again, trainJobs(writes[1:], "trainjobs/status")),
 		webhook("runtime", admission.RuntimeMutatePath, again, runtimes),
+	}
+	if workloads {
+		// Kueue writes v1beta2; older ones write v1beta1.
+		created := rule("kueue.x-k8s.io", "v1beta1", "workloads", writes[:1])
+		created.APIVersions = append(created.APIVersions, "v1beta2")
+		hooks = append(hooks, webhook("workload", admission.WorkloadMutatePath, again, created))
+	}
+	return append(hooks,
 		webhook("trainjob", admission.TrainJobValidatePath, nil, trainJobs(writes, "trainjobs")),
 		webhook("runtime", admission.RuntimeValidatePath, nil, guarded),
 		webhook("jobset", admission.JobSetValidatePath, nil, jobSets),
-	}
+	)
 }
 
 func rule(group, version, resource string, operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {

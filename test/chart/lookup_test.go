@@ -59,21 +59,100 @@ func TestTrainerUserFromTheCluster(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("KUBECONFIG", cluster(t, append(tc.trainer, others...)))
-			args := []string{"template", "signalbox", chart, "--namespace", namespace, "--dry-run=server", "--disable-openapi-validation"}
-			for _, value := range tc.values {
-				args = append(args, "--set", value)
-			}
-			manifests, err := command(helm, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range []string{"--trainer-user=" + tc.want + "\n", "== '" + tc.want + "')"} {
-				if !strings.Contains(manifests, want) {
-					t.Errorf("the manifests have no %q", want)
-				}
-			}
+			manifests := templateIn(t, append(tc.trainer, others...), tc.values...)
+			checkContains(t, manifests, "--trainer-user="+tc.want+"\n", "== '"+tc.want+"')")
 		})
+	}
+}
+
+// TestKueueUserFromTheCluster does the same for Kueue.
+func TestKueueUserFromTheCluster(t *testing.T) {
+	byKustomize := map[string]string{
+		"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "controller", "control-plane": "controller-manager",
+	}
+	byChart := func(name, version string) map[string]string {
+		return map[string]string{
+			"app.kubernetes.io/name": name, "app.kubernetes.io/component": "controller", "control-plane": "controller-manager",
+			"app.kubernetes.io/instance": "release", "helm.sh/chart": "kueue-" + version,
+		}
+	}
+	dashboard := map[string]string{"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "dashboard"}
+	populator := map[string]string{
+		"app.kubernetes.io/name": "kueue-populator", "control-plane": "controller-manager", "helm.sh/chart": "kueue-populator-0.19.2",
+	}
+	appWrapper := map[string]string{"app.kubernetes.io/name": "appwrapper", "control-plane": "controller-manager"}
+	others := []appsv1.Deployment{
+		deployment("kueue-system", "unlabelled-controller-manager", nil, "unlabelled"),
+		deployment("kueue-system", "kueue-kueueviz-backend", dashboard, "viz"),
+		deployment("kueue-system", "kueue-populator", populator, "populator"),
+		deployment("appwrapper-system", "appwrapper-controller-manager", appWrapper, "appwrapper"),
+	}
+	for name, tc := range map[string]struct {
+		kueue  []appsv1.Deployment
+		values []string
+		want   string
+	}{
+		"no Kueue": {want: kueueUser},
+		"Kueue by its manifests": {
+			kueue: []appsv1.Deployment{deployment("kueue-system", "kueue-controller-manager", byKustomize, "kueue-controller-manager")},
+			want:  kueueUser,
+		},
+		"Kueue by its manifests, in another namespace": {
+			kueue: []appsv1.Deployment{deployment("queues", "kueue-controller-manager", byKustomize, "kueue-controller-manager")},
+			want:  "system:serviceaccount:queues:kueue-controller-manager",
+		},
+		"Kueue by its chart, under a name of one's own": {
+			kueue: []appsv1.Deployment{deployment("queues", "jobs-controller-manager", byChart("kueue", "0.19.2"), "jobs-controller-manager")},
+			want:  "system:serviceaccount:queues:jobs-controller-manager",
+		},
+		"Kueue by its chart, which has another name": {
+			kueue: []appsv1.Deployment{deployment("queues", "q-jobs-controller-manager", byChart("jobs", "v0.14.0"), "q-jobs-controller-manager")},
+			want:  "system:serviceaccount:queues:q-jobs-controller-manager",
+		},
+		"Kueue without a service account of its own": {
+			kueue: []appsv1.Deployment{deployment("queues", "kueue-controller-manager", byKustomize, "")},
+			want:  "system:serviceaccount:queues:default",
+		},
+		"the values say another": {
+			kueue:  []appsv1.Deployment{deployment("queues", "kueue-controller-manager", byKustomize, "")},
+			values: []string{"kueue.serviceAccount=given/account"},
+			want:   "system:serviceaccount:given:account",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests := templateIn(t, append(tc.kueue, others...), tc.values...)
+			checkContains(t, manifests, "--kueue-user="+tc.want+"\n", "== '"+tc.want+"'\n", "--trainer-user="+trainerUser+"\n")
+		})
+	}
+	t.Run("no snapshots are shown", func(t *testing.T) {
+		kueue := deployment("queues", "kueue-controller-manager", byKustomize, "kueue-controller-manager")
+		if manifests := templateIn(t, append(others, kueue), "kueue.showSnapshots=false"); strings.Contains(manifests, "queues") {
+			t.Errorf("the manifests know the account:\n%s", manifests)
+		}
+	})
+}
+
+// templateIn renders the chart as Helm does where it sees the cluster that it installs into.
+func templateIn(t *testing.T, deployments []appsv1.Deployment, values ...string) string {
+	t.Helper()
+	t.Setenv("KUBECONFIG", cluster(t, deployments))
+	args := []string{"template", "signalbox", chart, "--namespace", namespace, "--dry-run=server", "--disable-openapi-validation"}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	manifests, err := command(helm, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifests
+}
+
+func checkContains(t *testing.T, manifests string, parts ...string) {
+	t.Helper()
+	for _, want := range parts {
+		if !strings.Contains(manifests, want) {
+			t.Errorf("the manifests have no %q", want)
+		}
 	}
 }
 

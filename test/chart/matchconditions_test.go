@@ -28,8 +28,15 @@ var oldest = version.MajorMinor(1, 32)
 func matcher(t *testing.T, path string, values ...string) matchconditions.Matcher {
 	t.Helper()
 	hook := find(t, path, values...)
+	fail := admissionregistrationv1.Fail
+	return matchconditions.NewMatcher(compile(t, hook), &fail, "webhook", "admit", hook.Name)
+}
+
+// compile compiles the match conditions of a webhook, which must have some.
+func compile(t *testing.T, hook admissionregistrationv1.MutatingWebhook) cel.ConditionEvaluator {
+	t.Helper()
 	if len(hook.MatchConditions) == 0 {
-		t.Fatalf("the webhook at %s has no match conditions", path)
+		t.Fatalf("the webhook at %s has no match conditions", *hook.ClientConfig.Service.Path)
 	}
 	var expressions []cel.ExpressionAccessor
 	for _, condition := range hook.MatchConditions {
@@ -40,8 +47,7 @@ func matcher(t *testing.T, path string, values ...string) matchconditions.Matche
 	for _, err := range compiled.CompilationErrors() {
 		t.Fatalf("compile the match conditions: %v", err)
 	}
-	fail := admissionregistrationv1.Fail
-	return matchconditions.NewMatcher(compiled, &fail, "webhook", "admit", hook.Name)
+	return compiled
 }
 
 // find returns the webhook that is served at this path.
@@ -69,6 +75,7 @@ type resource struct {
 type request struct {
 	before, after string
 	user          string
+	dryRun        bool
 }
 
 // checkMatch asks the conditions whether the webhook is called.
@@ -85,6 +92,12 @@ func checkMatch(t *testing.T, conditions matchconditions.Matcher, of resource, r
 
 func match(t *testing.T, conditions matchconditions.Matcher, of resource, req request) matchconditions.MatchResult {
 	t.Helper()
+	return conditions.Match(t.Context(), attributesOf(t, of, req), nil, nil)
+}
+
+// attributesOf returns what an API server knows of the request during admission.
+func attributesOf(t *testing.T, of resource, req request) *admission.VersionedAttributes {
+	t.Helper()
 	operation := admission.Update
 	var object, oldObject runtime.Object
 	if req.before == "" {
@@ -97,13 +110,12 @@ func match(t *testing.T, conditions matchconditions.Matcher, of resource, req re
 	} else {
 		object = decode(t, of.kind, req.after)
 	}
-	attributes := &admission.VersionedAttributes{
+	return &admission.VersionedAttributes{
 		Attributes: admission.NewAttributesRecord(object, oldObject, of.kind, "team", "job",
-			of.kind.GroupVersion().WithResource(of.name), of.subresource, operation, nil, false,
+			of.kind.GroupVersion().WithResource(of.name), of.subresource, operation, nil, req.dryRun,
 			&user.DefaultInfo{Name: req.user}),
 		VersionedKind: of.kind, VersionedObject: object, VersionedOldObject: oldObject,
 	}
-	return conditions.Match(t.Context(), attributes, nil, nil)
 }
 
 // decode makes an object of its JSON. The metadata goes through its type, as in an API

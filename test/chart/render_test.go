@@ -37,6 +37,7 @@ var variants = map[string][]string{
 	"early deadlines are kept": {
 		"trainer.correctEarlyDeadlines=false", "reconciler.warnBefore=0s",
 	},
+	"Kueue sees no snapshots": {"kueue.showSnapshots=false"},
 	"runtimes in use may be disrupted, the API server refuses clocks": {
 		"runtimes.inUse=Allow", "runtimes.admissionPolicy=true",
 	},
@@ -44,7 +45,7 @@ var variants = map[string][]string{
 		"imagePullSecrets={registry}", "log.level=debug", "log.format=text",
 		"webhook.image.tag=1.2.3", "webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=10",
 		"webhook.runtimeFailurePolicy=Fail", "runtimes.inUse=Warn", "runtimes.admissionPolicy=true",
-		"trainer.serviceAccount=team-a/my-trainer.v2", "reconciler.warnBefore=1h30m",
+		"trainer.serviceAccount=team-a/my-trainer.v2", "kueue.serviceAccount=team-a/my-kueue.v2", "reconciler.warnBefore=1h30m",
 		"webhook.excludedNamespaces={kube-system,other}",
 		"webhook.priorityClassName=system-cluster-critical",
 		"webhook.nodeSelector.pool=system",

@@ -52,6 +52,10 @@ func TestRoles(t *testing.T) {
 		// The JobSet webhook reads Trainer's copy of the runtime live.
 		allow("", "configmaps", "get"),
 		allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get"),
+		// What Kueue asks for by a dry run is answered from the Workload that it has for the
+		// TrainJob, by its label, and from the JobSet that runs.
+		allow("kueue.x-k8s.io", "workloads", "list"),
+		allow("jobset.x-k8s.io", "jobsets", "get"),
 		trainJobCRD,
 	}
 	configurations := only("signalbox", allow("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list", "watch", "patch"))
@@ -69,6 +73,12 @@ func TestRoles(t *testing.T) {
 	unguarded := maps.Clone(selfManaged)
 	unguarded["ClusterRole signalbox-webhook"] = append([]rbacv1.PolicyRule{allow("trainer.kubeflow.org", "trainjobs", "get")},
 		selfManaged["ClusterRole signalbox-webhook"][2:]...)
+	// Nothing answers Kueue.
+	unshown := maps.Clone(selfManaged)
+	unshown["ClusterRole signalbox-webhook"] = slices.DeleteFunc(slices.Clone(selfManaged["ClusterRole signalbox-webhook"]),
+		func(rule rbacv1.PolicyRule) bool {
+			return rule.APIGroups[0] == "kueue.x-k8s.io" || rule.APIGroups[0] == "jobset.x-k8s.io"
+		})
 	for name, tc := range map[string]struct {
 		values  []string
 		webhook map[string][]rbacv1.PolicyRule
@@ -78,6 +88,7 @@ func TestRoles(t *testing.T) {
 		"everything optional":                             {values: variants["everything optional"], webhook: selfManaged},
 		"runtimes in use may be disrupted":                {values: []string{"runtimes.inUse=Allow"}, webhook: unguarded},
 		"disruptions of runtimes in use are warned about": {values: []string{"runtimes.inUse=Warn"}, webhook: selfManaged},
+		"Kueue sees no snapshots":                         {values: variants["Kueue sees no snapshots"], webhook: unshown},
 		// The API server takes no rights to evaluate it.
 		"the API server refuses clocks": {values: withPolicy, webhook: selfManaged},
 		"a certificate of its own":      {values: ownCertificate, webhook: givenCertificate},

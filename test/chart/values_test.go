@@ -49,6 +49,22 @@ func TestRefusedValues(t *testing.T) {
 			values: []string{"trainer.correctEarlyDeadlines=never"},
 			want:   "at '/trainer/correctEarlyDeadlines': got string, want boolean",
 		},
+		"an account of Kueue that is a user name": {
+			values: []string{"kueue.serviceAccount=system:serviceaccount:team-a:kueue"},
+			want:   "at '/kueue/serviceAccount'",
+		},
+		"an account of Kueue that ends the expression it stands in": {
+			values: []string{"kueue.serviceAccount=team-a/a'||'b"},
+			want:   "at '/kueue/serviceAccount'",
+		},
+		"snapshots that Kueue is shown or not": {
+			values: []string{"kueue.showSnapshots=Ignore"},
+			want:   "at '/kueue/showSnapshots': got string, want boolean",
+		},
+		"a name of Kueue that is not there": {
+			values: []string{"kueue.enabled=true"},
+			want:   "additional properties 'enabled' not allowed",
+		},
 		"an unknown policy for the status": {
 			values: []string{"webhook.statusFailurePolicy=Warn"},
 			want:   "at '/webhook/statusFailurePolicy'",

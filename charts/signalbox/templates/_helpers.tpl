@@ -188,3 +188,22 @@ Trainer is released; empty when its early enforcement is not to be corrected. Ta
 {{- printf "system:serviceaccount:%s" ($account | replace "/" ":") }}
 {{- end }}
 {{- end }}
+
+{{/* The user name of Kueue's controller, as its Deployment in the cluster says or else as Kueue
+is released; empty when its dry runs are not to be answered. With Kueue's chart every name can be
+another, but for that of the chart. Takes the root. */}}
+{{- define "signalbox.kueueUser" -}}
+{{- if .Values.kueue.showSnapshots }}
+{{- $account := .Values.kueue.serviceAccount }}
+{{- if not $account }}
+{{- range (lookup "apps/v1" "Deployment" "" "").items }}
+{{- $labels := .metadata.labels | default dict }}
+{{- if and (eq (get $labels "control-plane") "controller-manager") (or (eq (get $labels "app.kubernetes.io/name") "kueue") (regexMatch "^kueue-v?[0-9]" (get $labels "helm.sh/chart"))) }}
+{{- $account = printf "%s/%s" .metadata.namespace (.spec.template.spec.serviceAccountName | default "default") }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $account = $account | default "kueue-system/kueue-controller-manager" }}
+{{- printf "system:serviceaccount:%s" ($account | replace "/" ":") }}
+{{- end }}
+{{- end }}
