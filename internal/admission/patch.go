@@ -1,12 +1,16 @@
 package admission
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/signalbox-dev/signalbox/internal/kueue"
 )
 
 // annotationPatch returns the smallest JSON patch that gives each annotation in want its
@@ -59,6 +63,38 @@ func specPatch(raw []byte, have, want *int64) []jsonpatch.Operation {
 		return nil
 	}
 	return []jsonpatch.Operation{jsonpatch.NewOperation("add", path, *want)}
+}
+
+// kueueTwice returns the JSON patch that takes out the entries of runtimePatches that Kueue has
+// added once more: called twice for one creation, since a webhook after it has changed the
+// TrainJob, it appends its entry again, and the API refuses the duplicate.
+func kueueTwice(raw []byte) []jsonpatch.Operation {
+	var object struct {
+		Spec struct {
+			RuntimePatches []map[string]any `json:"runtimePatches"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil
+	}
+	var patch []jsonpatch.Operation
+	var first map[string]any
+	for i, entry := range object.Spec.RuntimePatches {
+		if entry["manager"] != kueue.PatchManager {
+			continue
+		}
+		// Trainer's own webhook dates the entries that it sees.
+		delete(entry, "time")
+		switch {
+		case first == nil:
+			first = entry
+		case reflect.DeepEqual(first, entry):
+			// An entry goes to the place of the one before it that went.
+			path := fmt.Sprintf("/spec/runtimePatches/%d", i-len(patch))
+			patch = append(patch, jsonpatch.NewOperation("remove", path, nil))
+		}
+	}
+	return patch
 }
 
 // pointerToken escapes a key for use in a JSON pointer (RFC 6901).

@@ -44,7 +44,7 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	now := m.Clock.Now()
+	now := deadline.Now(before, after, m.Clock.Now())
 	want := m.protected(before, after, now)
 	var warning string
 	if after.ManagedByTrainer() {
@@ -63,6 +63,9 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 		keep, warnings = deadline.Keep(before, after)
 		patch = specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, keep.Spec)
 		want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
+	}
+	if before == nil {
+		patch = append(patch, kueueTwice(req.Object.Raw)...)
 	}
 	if warning != "" {
 		warnings = append(warnings, warning)

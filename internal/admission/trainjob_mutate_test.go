@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/kueue"
 )
 
 const (
@@ -195,6 +197,7 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"x"}},"spec":{"runtimeRef":{"name":"torch","kind":"TrainingRuntime"},"suspend":true}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"ClusterTrainingRuntime/torch"}},"spec":{"suspend":true}}`, `{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`)
 	f.Add(`{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"x"}},"spec":{"runtimeRef":{"name":"torch"}}}`)
+	f.Add(``, `{"metadata":{},"spec":{"suspend":true,"runtimePatches":[{"manager":"kueue.x-k8s.io/manager"},{"manager":"x"},{"manager":"kueue.x-k8s.io/manager","time":1}]}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		// The API server sends objects with metadata; nothing else gets here.
@@ -245,7 +248,8 @@ func apply(t *testing.T, document string, operations []jsonpatchop.Operation) st
 }
 
 // withoutOwn decodes the document without what the webhook may touch: the protected
-// annotations, the deadline, and the map of annotations where nothing else is in it.
+// annotations, the deadline, the map of annotations where nothing else is in it, and Kueue's
+// entries of runtimePatches.
 func withoutOwn(t *testing.T, document string) any {
 	t.Helper()
 	var object map[string]any
@@ -262,5 +266,11 @@ func withoutOwn(t *testing.T, document string) any {
 	}
 	spec, _ := object["spec"].(map[string]any)
 	delete(spec, "activeDeadlineSeconds")
+	if patches, ok := spec["runtimePatches"].([]any); ok {
+		spec["runtimePatches"] = slices.DeleteFunc(patches, func(entry any) bool {
+			patch, _ := entry.(map[string]any)
+			return patch["manager"] == kueue.PatchManager
+		})
+	}
 	return object
 }

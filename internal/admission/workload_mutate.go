@@ -143,7 +143,7 @@ func (m *WorkloadMutator) look(ctx context.Context, req admission.Request, job *
 	// Without a JobSet to compare it with, a Workload may be of other pods than will run: a
 	// TrainJob that is held back is not started on it, while its JobSet is built anew.
 	if workload := kueue.Newest(workloads.Items, job); workload != nil && (content != kueue.Other || job.Active() || job.Terminal()) {
-		pods.Admitted = kueue.PodSets(workload.Object)
+		pods.Admitted, pods.Reserved = kueue.PodSets(workload.Object), kueue.HasQuota(workload)
 	}
 	return nil
 }

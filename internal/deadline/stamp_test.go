@@ -47,6 +47,37 @@ func TestResumedAt(t *testing.T) {
 	}
 }
 
+// A creation that is admitted twice counts as of the first time; nobody gains time by a stamp
+// of their own.
+func TestNow(t *testing.T) {
+	clock := time.Date(2026, time.March, 1, 12, 0, 0, 120, time.UTC)
+	job := func() *builder.TrainJobBuilder { return builder.TrainJob("ns", "job") }
+	for name, tc := range map[string]struct {
+		before, after *builder.TrainJobBuilder
+		age           time.Duration
+	}{
+		"created":                              {after: job()},
+		"created once more":                    {after: job().StampText("2026-03-01T11:59:59.000000120Z"), age: time.Second},
+		"created once more, at once":           {after: job().StampText("2026-03-01T12:00:00.000000120Z")},
+		"created once more, late":              {after: job().StampText("2026-03-01T11:59:55.000000120Z"), age: 5 * time.Second},
+		"created with an older stamp":          {after: job().StampText("2026-03-01T11:59:55.000000119Z")},
+		"created with a stamp that is to come": {after: job().StampText("2026-03-01T12:00:00.000000121Z")},
+		"created with none that is one":        {after: job().StampText("old")},
+		"updated":                              {before: job(), after: job().StampText("2026-03-01T11:59:59.000000120Z")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var before *trainer.TrainJob
+			if tc.before != nil {
+				before = tc.before.Obj()
+			}
+			if got := Now(before, tc.after.Obj(), clock); !got.Equal(clock.Add(-tc.age)) {
+				t.Errorf("Now = %v, want %v before %v", got, tc.age, clock)
+			}
+		})
+	}
+}
+
 // The stamp that is written must be the start that is read.
 func TestResumedAtIsTheStart(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 987654321, time.UTC)

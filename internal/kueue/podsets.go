@@ -12,6 +12,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
@@ -31,6 +32,8 @@ type Pods struct {
 	// Admitted are the pod sets of the Workload that Kueue has for the TrainJob; nil without
 	// one, or when it must not be gone by.
 	Admitted []Object
+	// Reserved tells whether that Workload has quota.
+	Reserved bool
 	// JobSet is the JobSet that was built from the snapshot; nil when there is none.
 	JobSet Object
 }
@@ -47,9 +50,10 @@ const (
 // live runtime, and where they come from; "" when nothing tells which they are.
 //
 // They are those of Kueue's Workload, so that Kueue finds nothing changed; but when the JobSet
-// runs other images, resources or counts, it is the JobSet's that are true. Tolerations, and
-// the rest of a pod that decides where it may run, come from the snapshot and the runtimePatches
-// in both cases: a user may change these while the TrainJob is suspended.
+// has other images, resources or counts, it is the JobSet's that are true. A Workload that has
+// quota, which Kueue would take away for it, stands unless the JobSet takes more than that.
+// Tolerations, and the rest of a pod that decides where it may run, come from the snapshot and
+// the runtimePatches in both cases: a user may change these while the TrainJob is suspended.
 func Show(asked []Object, pods Pods) (shown []Object, source string, err error) {
 	templates, err := pods.templates()
 	if err != nil {
@@ -57,7 +61,7 @@ func Show(asked []Object, pods Pods) (shown []Object, source string, err error) 
 	}
 	built := pods.built(asked, templates)
 	switch {
-	case pods.Admitted != nil && (pods.JobSet == nil || agree(pods.Admitted, built)):
+	case pods.Admitted != nil && (pods.JobSet == nil || agree(pods.Admitted, built) || pods.Reserved && covers(pods.Admitted, built)):
 		shown, source = pods.Admitted, FromWorkload
 	case pods.JobSet != nil:
 		shown, source = built, FromJobSet
@@ -89,7 +93,7 @@ func compose(podSet, asked, template Object) Object {
 		return podSet
 	}
 	spec := clone(child(template, "spec"))
-	for _, key := range []string{"containers", "initContainers"} {
+	for _, key := range containerLists {
 		put(spec, key, child(podSet, "template", "spec")[key])
 	}
 	template = clone(template)
@@ -143,7 +147,7 @@ func (p Pods) built(asked []Object, templates map[string]Object) []Object {
 			"count": number(entry, "replicas", 1) * min(parallelism, number(job, "completions", parallelism)),
 		}
 		spec := Object{}
-		for _, key := range []string{"containers", "initContainers"} {
+		for _, key := range containerLists {
 			known := append(list(child(templates[nameOf(entry)], "spec"), key),
 				list(child(named(asked, nameOf(entry)), "template", "spec"), key)...)
 			put(spec, key, reduce(list(child(job, "template", "spec"), key), known))
@@ -202,6 +206,18 @@ type weight struct {
 	RestartPolicy corev1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 }
 
+// takes is how much of a resource a container asks for. The API server takes a limit for what is
+// not asked for.
+func (w weight) takes(name corev1.ResourceName) resource.Quantity {
+	if quantity, found := w.Resources.Requests[name]; found {
+		return quantity
+	}
+	return w.Resources.Limits[name]
+}
+
+// containerLists are the lists of containers of a pod.
+var containerLists = []string{"containers", "initContainers"}
+
 // agree tells whether two lists of pod sets are of as many pods, of the same images and
 // resources.
 func agree(a, b []Object) bool {
@@ -212,9 +228,36 @@ func agree(a, b []Object) bool {
 		if nameOf(a[i]) != nameOf(b[i]) || number(a[i], "count", 1) != number(b[i], "count", 1) {
 			return false
 		}
-		for _, key := range []string{"containers", "initContainers"} {
+		for _, key := range containerLists {
 			if !equality.Semantic.DeepEqual(weights(a[i], key), weights(b[i], key)) {
 				return false
+			}
+		}
+	}
+	return true
+}
+
+// covers tells whether the admitted pod sets are of as many pods and resources, at least, as
+// those that were built.
+func covers(admitted, built []Object) bool {
+	for _, podSet := range built {
+		has := named(admitted, nameOf(podSet))
+		if has == nil || number(has, "count", 1) < number(podSet, "count", 1) {
+			return false
+		}
+		for _, key := range containerLists {
+			have := weights(has, key)
+			for name, need := range weights(podSet, key) {
+				for _, list := range []corev1.ResourceList{need.Resources.Requests, need.Resources.Limits} {
+					for kind := range list {
+						takes := need.takes(kind)
+						available := have[name].takes(kind)
+						// One that goes on running takes its own beside the others.
+						if available.Cmp(takes) < 0 || have[name].RestartPolicy != need.RestartPolicy {
+							return false
+						}
+					}
+				}
 			}
 		}
 	}

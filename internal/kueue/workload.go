@@ -33,6 +33,16 @@ func Newest(workloads []unstructured.Unstructured, job *trainer.TrainJob) *unstr
 	return newest
 }
 
+// HasQuota tells whether quota is reserved for the Workload.
+func HasQuota(workload *unstructured.Unstructured) bool {
+	for _, condition := range list(child(workload.Object, "status"), "conditions") {
+		if condition["type"] == "QuotaReserved" {
+			return condition["status"] == "True"
+		}
+	}
+	return false
+}
+
 // Content is what a JobSet is built from.
 type Content int
 
