@@ -28,7 +28,8 @@ import (
 // Options says what a cluster consists of. The zero value is the stock stack
 // with two nodes.
 type Options struct {
-	// Kueue adds Kueue, with its integrations of JobSets and TrainJobs.
+	// Kueue adds Kueue, with its integrations of JobSets and TrainJobs. It puts a job whose
+	// pods are not all ready for a minute back in its queue.
 	Kueue bool
 	// Signalbox adds the webhook and the reconciler, built from this source and
 	// installed by the chart.

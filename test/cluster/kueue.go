@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,10 @@ const (
 	kueueNamespace = "kueue-system"
 	kueueSecret    = "kueue-webhook-server-cert"
 	queueNameLabel = "kueue.x-k8s.io/queue-name"
+
+	// podsReadyTimeout is how long the pods of an admitted TrainJob may take to be ready,
+	// and may then not be ready, before Kueue evicts it. Busy machines need some of it.
+	podsReadyTimeout = time.Minute
 )
 
 func (c *Cluster) newKueue(webhookPort int, urls []string) (*Process, error) {
@@ -34,6 +39,12 @@ func (c *Cluster) newKueue(webhookPort int, urls []string) (*Process, error) {
 		// under /etc. With it, it takes those that fillKueueSecret puts in its Secret.
 		"internalCertManagement": object{"enable": true, "webhookServiceName": "kueue-webhook-service", "webhookSecretName": kueueSecret},
 		"integrations":           object{"frameworks": []string{"jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"}},
+		// Kueue waits for pods by default too, but for half an hour, and then a minute until
+		// it lets the TrainJob try again.
+		"waitForPodsReady": object{
+			"timeout":           podsReadyTimeout.String(),
+			"requeuingStrategy": object{"timestamp": "Eviction", "backoffBaseSeconds": 2},
+		},
 	})
 	if err != nil {
 		return nil, err

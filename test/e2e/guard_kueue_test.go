@@ -1,13 +1,10 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/internal/trainer"
@@ -29,165 +26,111 @@ func (s *scene) nudge(name string) {
 	}
 }
 
-// workload reads the Workload that Kueue made for a TrainJob; nil when there is none.
-func (s *scene) workload(name string) *unstructured.Unstructured {
-	s.Helper()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "WorkloadList"})
-	s.must(s.cluster.Client.List(s.ctx, list, client.InNamespace(s.namespace)))
-	job := s.get(name)
-	for i := range list.Items {
-		for _, owner := range list.Items[i].GetOwnerReferences() {
-			if owner.UID == job.UID {
-				return &list.Items[i]
-			}
-		}
-	}
-	return nil
-}
-
 // twoJobs is a JobSet spec with a trainer and one more replicatedJob.
 func twoJobs() string {
 	node := jobSetOf(oldImage)
 	return node[:len(node)-2] + "," + replicatedJob("more", "", "") + "]}"
 }
 
-// Kueue fails on a TrainJob whose runtime, or a replicatedJob of it, is gone, before it does
-// anything else: the quota of a TrainJob that ends is not given back.
-func TestGuardWhatFreezesKueue(t *testing.T) {
-	t.Parallel()
-	const invalid = `Workload.kueue.x-k8s.io \"first\" is invalid: [spec.podSets[`
-	for name, tc := range map[string]struct {
-		disrupt func(*scene, client.Object) error
-		// error is what Kueue then says.
-		error string
-	}{
-		"the runtime is deleted": {
-			func(s *scene, runtime client.Object) error { return s.remove(runtime) }, "runtime 'train' not found",
-		},
-		"a replicatedJob is renamed": {
-			func(s *scene, runtime client.Object) error {
-				return s.alter(runtime, `[{"op":"replace","path":"/spec/template/spec/replicatedJobs/1/name","value":"other"}]`)
-			}, invalid,
-		},
-		"a replicatedJob is removed": {
-			func(s *scene, runtime client.Object) error {
-				return s.alter(runtime, `[{"op":"remove","path":"/spec/template/spec/replicatedJobs/1"}]`)
-			}, invalid,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
-			runtime := s.stored(s.object(namespaced, "train", twoJobs()))
-			s.createOn(runtime, "first", queued(), oneCPU())
-			s.running("first")
-			s.inUse(runtime)
-			if err := tc.disrupt(s, runtime); err == nil {
-				t.Fatal("it is not denied")
-			}
-			s.must(s.allowDisruption(runtime))
-			s.must(tc.disrupt(s, runtime))
-			s.eventually("an error of Kueue", func() (bool, string) {
-				s.nudge("first")
-				all := s.logged(s.cluster.Kueue, `"level":"error"`, s.namespace)
-				return s.kueueErrors("first", tc.error) > 0, fmt.Sprintf("%s, and in all %d, %.600s", s.children("first"), len(all), bytes.Join(all[max(0, len(all)-2):], nil))
-			})
-
-			before := s.kueueErrors("first", tc.error)
-			s.finish("first")
-			s.becomes("first", trainer.ConditionComplete, "True/AllJobsCompleted")
-			s.create("second", queued(), oneCPU())
-			s.eventually("two more errors of Kueue", func() (bool, string) {
-				s.nudge("first")
-				return s.kueueErrors("first", tc.error) >= before+2, s.children("first")
-			})
-			if s.get("second").Active() {
-				t.Fatal("the quota of the first is free: Kueue has no such trouble any more")
-			}
-
-			// It was the runtime: when it is as it was, all goes on.
-			if tc.error == invalid {
-				s.must(s.allowDisruption(runtime))
-				s.must(s.reshape(runtime, twoJobs()))
-			} else {
-				s.must(s.cluster.Client.Create(s.ctx, s.object(namespaced, "train", twoJobs())))
-			}
-			s.eventually("the start of the second", func() (bool, string) {
-				s.nudge("first")
-				return s.get("second").Active(), s.children("first")
-			})
-			s.running("second")
-		})
-	}
-}
-
-// When a replicatedJob comes, Kueue suspends the TrainJob, admits it again, and has it patch
-// what it does not have: it holds its quota and never runs again.
-func TestGuardWhatStopsAQueuedTrainJob(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
-	runtime := s.stored(s.object(namespaced, "train", jobSetOf(oldImage)))
-	s.createOn(runtime, "first", queued(), oneCPU())
-	s.running("first")
+// disrupted makes an edit of the runtime "train" that the guard denies, with the consent of an
+// admin, and waits until Kueue knows of it.
+func (s *scene) disrupted(patch string) {
+	s.Helper()
+	runtime := s.runtimeNamed("train")
 	s.inUse(runtime)
-	add := `[{"op":"add","path":"/spec/template/spec/replicatedJobs/-","value":` + replicatedJob("more", "", "") + `}]`
-	if err := s.alter(runtime, add); err == nil {
-		t.Fatal("it is not denied")
+	if err := s.alter(runtime, patch); err == nil {
+		s.Fatal("it is not denied")
 	}
 	s.must(s.allowDisruption(runtime))
-	s.must(s.alter(runtime, add))
-	s.eventually("a failure to start", func() (bool, string) {
-		s.nudge("first")
-		events := s.warnings("first")
-		return len(s.logged(s.cluster.Trainer, s.namespace, `JobSet.jobset.x-k8s.io \"first\" is invalid`, "containers: Required value")) > 0, events + s.children("first")
-	})
-	s.noPods("first")
-	s.create("second", queued(), oneCPU())
-	if s.get("first").Active() && s.get("second").Active() {
-		t.Error("both have quota for one")
-	}
+	s.editTrain(patch)
 }
 
-// When replicas change, Kueue restarts the TrainJob and counts pods that do not run.
-func TestGuardWhatKueueCountsWrong(t *testing.T) {
+// Kueue fails on a TrainJob whose runtime is gone before it does anything else: the quota of a
+// TrainJob that ends is not given back.
+func TestGuardWhatFreezesKueue(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	runtime := s.stored(s.object(namespaced, "train", twoJobs()))
 	s.createOn(runtime, "first", queued(), oneCPU())
-	before := s.running("first")
+	s.running("first")
 	s.inUse(runtime)
-	more := `[{"op":"add","path":"/spec/template/spec/replicatedJobs/1/replicas","value":3}]`
-	if err := s.alter(runtime, more); err == nil {
+	if err := s.remove(runtime); err == nil {
 		t.Fatal("it is not denied")
 	}
 	s.must(s.allowDisruption(runtime))
-	s.must(s.alter(runtime, more))
-	s.eventually("other pods", func() (bool, string) {
+	s.must(s.remove(runtime))
+	const gone = "runtime 'train' not found"
+	s.eventually("an error of Kueue", func() (bool, string) {
 		s.nudge("first")
-		pods := s.pods("first")
-		for _, pod := range pods {
-			if pod.UID == before[0].UID || pod.UID == before[1].UID || pod.Status.Phase != "Running" {
-				return false, s.children("first")
-			}
-		}
-		return len(pods) > 0, s.children("first")
+		return s.kueueErrors("first", gone) > 0, s.children("first")
 	})
-	workload := s.workload("first")
-	if workload == nil {
-		t.Fatal("there is no Workload")
+
+	before := s.kueueErrors("first", gone)
+	s.finish("first")
+	s.becomes("first", trainer.ConditionComplete, "True/AllJobsCompleted")
+	s.create("second", queued(), oneCPU())
+	s.eventually("two more errors of Kueue", func() (bool, string) {
+		s.nudge("first")
+		return s.kueueErrors("first", gone) >= before+2, s.children("first")
+	})
+	if s.get("second").Active() {
+		t.Fatal("the quota of the first is free: Kueue has no such trouble any more")
 	}
-	podSets, _, err := unstructured.NestedSlice(workload.Object, "spec", "podSets")
-	s.must(err)
-	counted := int64(0)
-	for _, podSet := range podSets {
-		count, _, _ := unstructured.NestedInt64(podSet.(map[string]any), "count")
-		counted += count
+
+	// It was the runtime: when it is as it was, all goes on.
+	s.must(s.cluster.Client.Create(s.ctx, s.object(namespaced, "train", twoJobs())))
+	s.eventually("the start of the second", func() (bool, string) {
+		s.nudge("first")
+		return s.get("second").Active(), s.children("first")
+	})
+	s.running("second")
+}
+
+// What runs goes on when replicatedJobs come or go, since Kueue is shown the seal; but it resumes
+// a TrainJob by how many the runtime has, and gives it up for good when there are others.
+func TestGuardWhatKueueCannotResume(t *testing.T) {
+	t.Parallel()
+	for name, patch := range map[string]string{
+		"one more":  `[{"op":"add","path":"/spec/template/spec/replicatedJobs/-","value":` + replicatedJob("third", "", "") + `}]`,
+		"one fewer": `[{"op":"remove","path":"/spec/template/spec/replicatedJobs/1"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
+			s.runtime("train", twoJobs())
+			s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+			pods, workload := s.running("job"), s.workload("job")
+			s.disrupted(patch)
+			s.lookedAt("job")
+			s.goesOn("job", pods, workload)
+
+			s.preempt("job", "urgent")
+			s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("urgent")))
+			s.workloadBecomes("job", finished, "True/FailedToStart")
+			if s.get("job").Active() {
+				t.Error("it is active: Kueue has no such trouble any more")
+			}
+		})
 	}
-	if pods := s.pods("first"); len(pods) != 2 || counted != 4 {
-		t.Errorf("%d pods run, Kueue counts %d: it has no such fault any more", len(pods), counted)
-	}
+}
+
+// Kueue counts how many Jobs must be ready by the replicas in the runtime: when there are more of
+// them, it takes a TrainJob that runs for one that is broken, and evicts it after a while.
+func TestGuardWhatKueueTakesForBroken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
+	s.runtime("train", twoJobs())
+	s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+	pods := s.running("job")
+	workload := s.workloadBecomes("job", podsReady, "True/Started")
+	s.disrupted(`[{"op":"add","path":"/spec/template/spec/replicatedJobs/1/replicas","value":3}]`)
+	s.eventually("pods that are not ready for Kueue", func() (bool, string) {
+		s.nudge("job")
+		now := s.workload("job")
+		return s.workloadCondition(now, podsReady).Reason == "WaitForRecovery", s.text(now)
+	})
+	s.goesOn("job", pods, workload)
 }

@@ -279,9 +279,13 @@ func (s *scene) holds(name string, end time.Time) {
 func (s *scene) finish(name string) {
 	s.Helper()
 	for _, pod := range s.running(name) {
-		pod.Status.Phase = corev1.PodSucceeded
-		s.must(s.cluster.Client.Status().Patch(s.ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))))
+		s.must(s.succeed(pod))
 	}
+}
+
+// succeed ends a pod well.
+func (s *scene) succeed(pod corev1.Pod) error {
+	return s.cluster.Client.Status().Patch(s.ctx, &pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`)))
 }
 
 // logTails returns the end of the log of each part of Signalbox, for a failed run.

@@ -1,14 +1,11 @@
 package e2e_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -24,12 +21,12 @@ func oneCPU() change {
 
 // Kueue suspends a TrainJob on its way in and resumes it when there is room. Whether our
 // webhook is called after Kueue's, before it and once more, or both before and after: the
-// time in the queue costs nothing.
-func TestDeadlineInAQueue(t *testing.T) {
+// time in the queue costs nothing, and the deadline counts from the admission.
+func TestKueueDeadlineInAQueue(t *testing.T) {
 	for name, order := range map[string]func(*scene){
 		"after Kueue's webhook":             func(*scene) {},
-		"before and after Kueue's webhook":  func(s *scene) { s.alsoBefore("kueue-mutating-webhook-configuration") },
-		"before Kueue's webhook, reinvoked": func(s *scene) { s.alsoBefore("kueue-mutating-webhook-configuration"); s.notAfter() },
+		"before and after Kueue's webhook":  func(s *scene) { s.alsoBefore(kueuesConfiguration) },
+		"before Kueue's webhook, reinvoked": func(s *scene) { s.alsoBefore(kueuesConfiguration); s.notAfter() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,17 +36,14 @@ func TestDeadlineInAQueue(t *testing.T) {
 			s.create("first", queued(), oneCPU())
 			s.running("first")
 
+			history := s.follow("second")
 			job := s.create("second", queued(), oneCPU(), deadlineAnnotation(5))
 			if job.Active() || job.Annotations[v1alpha1.AnnotationResumedAt] != "" {
 				t.Fatalf("in the queue with suspend %v, annotations %v", job.Spec.Suspend, job.Annotations)
 			}
 			s.holds("second", job.CreationTimestamp.Add(8*time.Second))
 			s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("first")))
-			s.eventually("admission of the second", func() (bool, string) {
-				job = s.get("second")
-				return job.Active(), s.children("second")
-			})
-			start := s.stamp(job)
+			start := s.stamp(s.admission("second"))
 			if age := start.Sub(job.CreationTimestamp.Time); age < 7*time.Second {
 				t.Errorf("stamped %s after the creation, before the queue had room", age)
 			}
@@ -57,6 +51,7 @@ func TestDeadlineInAQueue(t *testing.T) {
 				t.Errorf("Kueue's runtimePatches came %d times, want once", patches)
 			}
 			s.failsAt("second", start.Add(5*time.Second))
+			history.periods(start)
 
 			// The quota is free again.
 			s.create("third", queued(), oneCPU())
@@ -71,34 +66,17 @@ func (s *scene) alsoBefore(name string) {
 	s.Helper()
 	ours := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: name}, ours))
-	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: "signalbox"}, ours))
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: oursConfiguration}, ours))
 	if ours.Name < name {
 		s.Fatalf("%s sorts before %s by itself: the order is not what this test thinks", ours.Name, name)
 	}
-	ours.ObjectMeta = metav1.ObjectMeta{Name: "before-" + s.namespace}
-	for i := range ours.Webhooks {
-		ours.Webhooks[i].NamespaceSelector = &metav1.LabelSelector{
-			MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.namespace},
-		}
-	}
-	s.must(s.cluster.Client.Create(s.ctx, ours))
-	s.Cleanup(func() { _ = s.cluster.Client.Delete(context.Background(), ours) })
+	s.calledHere("before-", ours.Webhooks)
 }
 
 // notAfter takes this namespace from our webhooks as they are installed.
 func (s *scene) notAfter() {
 	s.Helper()
-	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		ours := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		if err := s.cluster.Client.Get(s.ctx, client.ObjectKey{Name: "signalbox"}, ours); err != nil {
-			return err
-		}
-		for i := range ours.Webhooks {
-			excluded := &ours.Webhooks[i].NamespaceSelector.MatchExpressions[0]
-			excluded.Values = append(excluded.Values, s.namespace)
-		}
-		return s.cluster.Client.Update(s.ctx, ours)
-	}))
+	s.notCalled(oursConfiguration, "")
 }
 
 // patchesOfKueue counts the runtimePatches of a TrainJob that Kueue made.
@@ -106,13 +84,19 @@ func (s *scene) patchesOfKueue(name string) int {
 	s.Helper()
 	job := s.trainJob(name)
 	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
+	return len(s.kueuesPatches(job))
+}
+
+// kueuesPatches are the runtimePatches of a TrainJob that Kueue made.
+func (s *scene) kueuesPatches(job *unstructured.Unstructured) []map[string]any {
+	s.Helper()
 	patches, _, err := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
 	s.must(err)
-	count := 0
+	var kueues []map[string]any
 	for _, patch := range patches {
 		if patch, ok := patch.(map[string]any); ok && patch["manager"] == "kueue.x-k8s.io/manager" {
-			count++
+			kueues = append(kueues, patch)
 		}
 	}
-	return count
+	return kueues
 }

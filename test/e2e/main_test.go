@@ -59,7 +59,7 @@ func start(ctx context.Context) error {
 		return err
 	})
 	group.Go(func() (err error) {
-		stock, err = cluster.Start(ctx, cluster.Options{})
+		stock, err = cluster.Start(ctx, cluster.Options{Kueue: true})
 		return err
 	})
 	return group.Wait()

@@ -31,6 +31,7 @@ var snapshotTests = []struct {
 	{"sealed at CREATE and at the first resume", testSnapshotSealed},
 	{"the gate at CREATE", testSnapshotGate},
 	{"the gate at a resume", testSnapshotGateAtResume},
+	{"what Kueue is shown", testKueueView},
 }
 
 // TestSnapshotOnEveryTrainer upgrades Trainer from release to release. Every TrainJob is
