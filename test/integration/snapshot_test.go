@@ -73,7 +73,11 @@ func snapshotThroughUpgrades() func(*scene) {
 			s.edit("train", "image:2")
 		}
 		s.namespace = namespace
-		s.must(s.pass("job"))
+		// The ConfigMap may come between Trainer's look and its write, which then fails.
+		s.eventually("a pass of Trainer", func() (bool, string) {
+			err := s.pass("job")
+			return err == nil, fmt.Sprint(err)
+		})
 		job := s.get("job")
 		if diff := cmp.Diff(first.Annotations, job.Annotations); diff != "" {
 			s.Errorf("with Trainer %s the annotations are others (-first +now):\n%s", s.release.version, diff)
