@@ -8,13 +8,13 @@ SHELL := /bin/bash
 GO ?= go
 GOLANGCI_LINT := $(GO) tool -modfile=tools/golangci-lint/go.mod golangci-lint
 CONTROLLER_GEN := $(GO) tool -modfile=tools/controller-gen/go.mod controller-gen
-MODULES := . test/controlplane tools/controller-gen tools/golangci-lint tools/helm
+MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tools/golangci-lint tools/helm
 
 # The race detector needs cgo and a C compiler; without them the tests run without it.
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
-# Tests that start a control plane, one package after the other.
-CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test/chaos/...
+# Tests that start a control plane, two packages at a time.
+CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/...
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of. Those of the chart do nothing side by side, so they need no race detector, with
 # which evaluating CEL takes minutes.
@@ -60,12 +60,12 @@ test: control-plane test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, and the fuzz targets on their seeds.
 	@$(if $(RACE),,echo "no C compiler or no cgo: the tests run without the race detector")
-	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(chaos|chart|cluster|e2e|integration)(/|$$)')
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(chaos|chart|cluster|e2e|integration|multikueue)(/|$$)')
 	$(GO) test $(UNCACHED) ./test/chart
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a real control plane.
-	$(GO) test $(RACE) $(UNCACHED) -p 1 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
+	$(GO) test $(RACE) $(UNCACHED) -p 2 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
 
 .PHONY: soak
 soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10.
@@ -76,7 +76,7 @@ soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 sus
 fuzz: ## Fuzz each target for FUZZ_TIME (30s).
 	@for target in $$(grep -rhoE '^func Fuzz\w+' --include='*_test.go' . | awk '{print $$2}'); do \
 		package=$$(dirname "$$(grep -rlE "^func $$target\b" --include='*_test.go' .)"); \
-		$(GO) test -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) "$$package"; \
+		$(GO) test -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 20x "$$package"; \
 	done
 
 .PHONY: generate

@@ -31,7 +31,8 @@ const WorkloadMutatePath = "/mutate-workload"
 // WorkloadMutator is the mutating webhook of the Workloads that Kueue creates as a dry run, to
 // find out which pods a TrainJob is of: it computes them from the live runtime, and uses what
 // comes back. Where the TrainJob lives on other content than the runtime has, they are replaced
-// by those that run. A Workload that is stored is never changed.
+// by those that run. A TrainJob that MultiKueue runs on another cluster has its snapshot there:
+// here it stays what it was admitted for. A Workload that is stored is never changed.
 //
 // It fails open: without it Kueue behaves as on stock.
 type WorkloadMutator struct {
@@ -68,6 +69,9 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, job); err != nil {
 		return answered(fmt.Errorf("read TrainJob: %w", err))
 	}
+	if ptr.Deref(job.Spec.ManagedBy, "") == kueue.MultiKueue {
+		return m.elsewhere(ctx, req, job, asked)
+	}
 	if !job.ManagedByTrainer() || !job.Active() && !job.Terminal() && !m.KeepsSnapshots(ctx) {
 		return admission.Allowed("")
 	}
@@ -75,7 +79,15 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil || lives == nil {
 		return answered(err)
 	}
-	pods := kueue.Pods{Template: lives.JobSetSpec(), TrainJob: stored.Object}
+	pods := kueue.Pods{Template: lives.JobSetSpec(), Drifted: drifted, TrainJob: stored.Object}
+	if pods.NeedsLive() {
+		live, err := m.Runtimes.Snapshot(ctx, job.Namespace, job.Spec.RuntimeRef)
+		if err != nil {
+			// Without the runtime, Kueue does not come this far.
+			return answered(client.IgnoreNotFound(err))
+		}
+		pods.Live = live.JobSetSpec()
+	}
 	if err := m.look(ctx, req, job, lives, &pods); err != nil {
 		return answered(err)
 	}
@@ -84,7 +96,8 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 	switch {
 	case err != nil:
 		return answered(err)
-	case source == "" && !drifted:
+	case source == "" && (!drifted || job.Terminal()):
+		// Kueue stops nothing that is finished.
 		return admission.Allowed("")
 	case source == "":
 		m.Metrics.Show(kueue.Refused)
@@ -135,17 +148,40 @@ func (m *WorkloadMutator) look(ctx context.Context, req admission.Request, job *
 	if content == kueue.Snapshot {
 		pods.JobSet = jobSet.Object
 	}
-	workloads := &unstructured.UnstructuredList{}
-	workloads.SetGroupVersionKind(schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind + "List"})
-	if err := m.Live.List(ctx, workloads, client.InNamespace(job.Namespace), client.MatchingLabels{kueue.LabelJobUID: string(job.UID)}); err != nil {
-		return fmt.Errorf("list Workloads: %w", err)
+	workload, err := m.workload(ctx, req, job)
+	if err != nil {
+		return err
 	}
 	// Without a JobSet to compare it with, a Workload may be of other pods than will run: a
 	// TrainJob that is held back is not started on it, while its JobSet is built anew.
-	if workload := kueue.Newest(workloads.Items, job); workload != nil && (content != kueue.Other || job.Active() || job.Terminal()) {
-		pods.Admitted, pods.Reserved = kueue.PodSets(workload.Object), kueue.HasQuota(workload)
+	if workload != nil && (content != kueue.Other || job.Active() || job.Terminal()) {
+		pods.Admitted, pods.Reserved = kueue.PodSets(workload.Object), kueue.Is(workload, kueue.QuotaReserved)
 	}
 	return nil
+}
+
+// elsewhere answers for a TrainJob that runs on another cluster, on a snapshot that is there:
+// what it was admitted for stands, whatever becomes of the runtime here.
+func (m *WorkloadMutator) elsewhere(ctx context.Context, req admission.Request, job *trainer.TrainJob, asked *unstructured.Unstructured) admission.Response {
+	workload, err := m.workload(ctx, req, job)
+	if err != nil || workload == nil || !kueue.Is(workload, kueue.Admitted) {
+		return answered(err)
+	}
+	patch := kueue.Patch(kueue.PodSets(asked.Object), kueue.PodSets(workload.Object))
+	if len(patch) > 0 {
+		m.Metrics.Show(kueue.FromWorkload)
+	}
+	return admission.Patched("", patch...)
+}
+
+// workload returns the Workload that Kueue has for the TrainJob; nil when there is none.
+func (m *WorkloadMutator) workload(ctx context.Context, req admission.Request, job *trainer.TrainJob) (*unstructured.Unstructured, error) {
+	workloads := &unstructured.UnstructuredList{}
+	workloads.SetGroupVersionKind(schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind + "List"})
+	if err := m.Live.List(ctx, workloads, client.InNamespace(job.Namespace), client.MatchingLabels{kueue.LabelJobUID: string(job.UID)}); err != nil {
+		return nil, fmt.Errorf("list Workloads: %w", err)
+	}
+	return kueue.Newest(workloads.Items, job), nil
 }
 
 // get reads an object, which stays empty when there is none.

@@ -13,31 +13,47 @@ import (
 // LabelJobUID is on a Workload and holds the UID of the job that it is of.
 const LabelJobUID = "kueue.x-k8s.io/job-uid"
 
+// MultiKueue is who runs, by spec.managedBy, the TrainJobs that run on another cluster.
+const MultiKueue = "kueue.x-k8s.io/multikueue"
+
 // Settle is how long Kueue's cache may take to hold what was written to a runtime. Until then
 // Kueue may ask by what the runtime was before.
 const Settle = time.Minute
 
-// Newest returns the newest of the Workloads that the TrainJob controls and that are not being
-// deleted; nil when there is none.
+// Newest returns the newest of the Workloads that the TrainJob controls, one that is being deleted
+// only when there is no other; nil when there is none.
 func Newest(workloads []unstructured.Unstructured, job *trainer.TrainJob) *unstructured.Unstructured {
 	var newest *unstructured.Unstructured
 	for i := range workloads {
 		workload := &workloads[i]
-		if !metav1.IsControlledBy(workload, job) || workload.GetDeletionTimestamp() != nil {
-			continue
-		}
-		if newest == nil || newest.GetCreationTimestamp().Time.Before(workload.GetCreationTimestamp().Time) {
+		if metav1.IsControlledBy(workload, job) && (newest == nil || before(newest, workload)) {
 			newest = workload
 		}
 	}
 	return newest
 }
 
-// HasQuota tells whether quota is reserved for the Workload.
-func HasQuota(workload *unstructured.Unstructured) bool {
-	for _, condition := range list(child(workload.Object, "status"), "conditions") {
-		if condition["type"] == "QuotaReserved" {
-			return condition["status"] == "True"
+// before tells whether a Workload counts less than another.
+func before(a, b *unstructured.Unstructured) bool {
+	if gone, goes := a.GetDeletionTimestamp() != nil, b.GetDeletionTimestamp() != nil; gone != goes {
+		return gone
+	}
+	return a.GetCreationTimestamp().Time.Before(b.GetCreationTimestamp().Time)
+}
+
+// Conditions of a Workload.
+const (
+	// QuotaReserved tells that there is quota for it.
+	QuotaReserved = "QuotaReserved"
+	// Admitted tells that its job may run, and also that all checks have agreed.
+	Admitted = "Admitted"
+)
+
+// Is tells whether a condition of the Workload is True.
+func Is(workload *unstructured.Unstructured, condition string) bool {
+	for _, is := range list(child(workload.Object, "status"), "conditions") {
+		if is["type"] == condition {
+			return is["status"] == "True"
 		}
 	}
 	return false

@@ -65,11 +65,7 @@ func (r *Resolver) Revision(ctx context.Context, namespace string, ref trainer.R
 }
 
 func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, *metav1.PartialObjectMetadata, error) {
-	gvk := ref.GroupVersionKind()
-	key := types.NamespacedName{Name: ref.Name}
-	if gvk.Kind == trainer.TrainingRuntimeKind {
-		key.Namespace = namespace
-	}
+	gvk, key := ref.GroupVersionKind(), keyOf(namespace, ref)
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(gvk)
 	if err := r.live.Get(ctx, key, stored); err != nil {
@@ -80,17 +76,41 @@ func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.Ru
 			return known.packed, stored, nil
 		}
 	}
-	runtime := trainer.NewRuntime(gvk.Kind)
+	taken, resourceVersion, err := r.take(ctx, gvk.Kind, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	packed := taken.Pack()
+	r.packed.Add(taken.Source.UID, packedRuntime{resourceVersion: resourceVersion, packed: packed})
+	return packed, stored, nil
+}
+
+// Snapshot returns the runtime that a TrainJob in this namespace refers to, as it is stored now;
+// a NotFound error when there is none. It costs one read of all of it.
+func (r *Resolver) Snapshot(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Snapshot, error) {
+	taken, _, err := r.take(ctx, ref.GroupVersionKind().Kind, keyOf(namespace, ref))
+	return taken, err
+}
+
+// take reads a runtime, and the resource version of what it read.
+func (r *Resolver) take(ctx context.Context, kind string, key types.NamespacedName) (*Snapshot, string, error) {
+	runtime := trainer.NewRuntime(kind)
 	if err := r.live.Get(ctx, key, runtime); err != nil {
-		return nil, nil, fmt.Errorf("read runtime: %w", err)
+		return nil, "", fmt.Errorf("read runtime: %w", err)
 	}
 	taken, err := Take(runtime.Object)
 	if err != nil {
-		return nil, nil, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
+		return nil, "", fmt.Errorf("runtime %s/%s: %w", kind, key.Name, err)
 	}
-	packed := taken.Pack()
-	r.packed.Add(runtime.GetUID(), packedRuntime{resourceVersion: runtime.GetResourceVersion(), packed: packed})
-	return packed, stored, nil
+	return taken, runtime.GetResourceVersion(), nil
+}
+
+// keyOf names the runtime that a TrainJob in this namespace refers to.
+func keyOf(namespace string, ref trainer.RuntimeRef) types.NamespacedName {
+	if ref.GroupVersionKind().Kind != trainer.TrainingRuntimeKind {
+		namespace = ""
+	}
+	return types.NamespacedName{Namespace: namespace, Name: ref.Name}
 }
 
 // Kept returns the snapshot that a TrainJob has without a seal, read live: the one that was

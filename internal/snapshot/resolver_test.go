@@ -88,16 +88,6 @@ const (
 	torchItself     = "ClusterTrainingRuntime /torch"
 )
 
-// revisionOf is the revision of what was packed, by its content.
-func revisionOf(t testing.TB, packed *Packed) string {
-	t.Helper()
-	s, err := unpack(packed.Seal(sealTime)[v1alpha1.AnnotationRuntimeSnapshot])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Revision
-}
-
 // A runtime is packed once for each of its states.
 func TestRuntimeIsPackedOnce(t *testing.T) {
 	stored := torch().Obj()

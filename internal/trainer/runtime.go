@@ -51,6 +51,10 @@ const (
 	InitializerVolume  = "initializer"
 )
 
+// NodeContainer is the container of a runtime that trains, to which a TrainJob's own image,
+// command, variables and resources go.
+const NodeContainer = "node"
+
 // NewRuntime returns an empty runtime of this kind, to be read: no Go type knows all its fields.
 func NewRuntime(kind string) *unstructured.Unstructured {
 	runtime := &unstructured.Unstructured{}

@@ -1,6 +1,9 @@
 package builder
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -61,6 +64,12 @@ func (b *RuntimeBuilder) Generation(generation int64) *RuntimeBuilder {
 // ResourceVersion sets which state of the runtime this is.
 func (b *RuntimeBuilder) ResourceVersion(version string) *RuntimeBuilder {
 	b.runtime.SetResourceVersion(version)
+	return b
+}
+
+// Created sets the creation time, to whole seconds as the API server does.
+func (b *RuntimeBuilder) Created(at time.Time) *RuntimeBuilder {
+	b.runtime.SetCreationTimestamp(metav1.NewTime(at.Truncate(time.Second)))
 	return b
 }
 

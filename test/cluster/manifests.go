@@ -114,10 +114,10 @@ func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructu
 			rest = append(rest, o)
 		}
 	}
-	if err := c.createAll(ctx, namespaces); err != nil {
+	if err := c.createAll(ctx, namespaces, 8); err != nil {
 		return err
 	}
-	if err := c.createAll(ctx, kinds); err != nil {
+	if err := c.createAll(ctx, kinds, 2); err != nil {
 		return err
 	}
 	for _, definition := range kinds {
@@ -128,12 +128,14 @@ func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructu
 	if err := c.await(ctx, "the kinds of the CRDs", c.served); err != nil {
 		return err
 	}
-	return c.createAll(ctx, rest)
+	return c.createAll(ctx, rest, 8)
 }
 
-func (c *Cluster) createAll(ctx context.Context, objects []*unstructured.Unstructured) error {
+// createAll creates objects, so many at a time. A new kind costs the API server seconds of work,
+// and on a busy machine many at once would take longer than it lets a request.
+func (c *Cluster) createAll(ctx context.Context, objects []*unstructured.Unstructured, atOnce int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
+	group.SetLimit(atOnce)
 	for _, o := range objects {
 		group.Go(func() error {
 			if err := c.Client.Create(ctx, o); err != nil {

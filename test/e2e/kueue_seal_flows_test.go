@@ -2,11 +2,13 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -197,5 +199,40 @@ func TestKueueWaitsForPodsWithAnEditedRuntime(t *testing.T) {
 			s.labelNode(node)
 			s.runsAsBefore(workload)
 		})
+	}
+}
+
+// Kueue takes the resources of a TrainJob in the place of its runtime's, where Trainer adds them:
+// it counts less than runs. That is no reason to stop what it has admitted.
+func TestKueueCountsResourcesInItsOwnWay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
+	const limits = `"resources":{"limits":{"nvidia.com/gpu":"2"}}`
+	spec := func(image string) string {
+		return strings.Replace(jobSetOf(image), `"name":"node","image"`, limits+`,"name":"node","image"`, 1)
+	}
+	s.runtime("train", spec(oldImage))
+	s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+	pods, workload := s.runs("job", oldImage), s.workload("job")
+	if got := pods[0].Spec.Containers[0].Resources; got.Limits["nvidia.com/gpu"] != resource.MustParse("2") || got.Requests.Cpu().String() != "1" {
+		t.Errorf("the pod has %v", got)
+	}
+	if podSets := s.text(s.podSets("job")); strings.Contains(podSets, "nvidia.com/gpu") {
+		t.Errorf("Kueue counts as Trainer does: %s", podSets)
+	}
+	for _, image := range []string{newImage, oldImage} {
+		s.editTrain(`[{"op":"replace","path":"` + containerOfNode + `/image","value":"` + image + `"}]`)
+		s.lookedAt("job")
+		s.goesOn("job", pods, workload)
+	}
+	s.editTrain(muchMore[:strings.Index(muchMore, ",\n")] + "]")
+	s.preempt("job", "urgent")
+	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("urgent")))
+	s.admission("job")
+	s.comesToRun("job", oldImage)
+	s.lookedAt("job")
+	if now := s.workload("job"); now == nil || now.GetUID() != workload.GetUID() || strings.Contains(s.text(s.podSets("job")), "nvidia.com/gpu") {
+		t.Errorf("admitted for other pods: %s", s.text(now))
 	}
 }

@@ -41,23 +41,25 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 )
 
-// part is one program: the main package and the module whose version names it.
+// part is one program: the main package, the module whose version names it, and the folder
+// below test/controlplane of the go.mod that it is built by.
 type part struct {
-	name, module, pkg string
+	name, module, pkg, dir string
 }
 
 // parts lists what can be built, the slowest of the indispensable ones first, so
 // that a broken toolchain or network shows early.
 var parts = []part{
-	{Etcd, etcdModule, etcdModule},
-	{APIServer, kubernetesModule, kubernetesModule + "/cmd/kube-apiserver"},
-	{ControllerManager, kubernetesModule, kubernetesModule + "/cmd/kube-controller-manager"},
-	{Scheduler, kubernetesModule, kubernetesModule + "/cmd/kube-scheduler"},
-	{Kubectl, kubernetesModule, kubernetesModule + "/cmd/kubectl"},
-	{JobSet, JobSetModule, JobSetModule},
-	{Trainer, TrainerModule, TrainerModule + "/cmd/trainer-controller-manager"},
-	{Kwok, KwokModule, KwokModule + "/cmd/kwok"},
-	{Kueue, KueueModule, KueueModule + "/cmd/kueue"},
+	{Etcd, etcdModule, etcdModule, ""},
+	{APIServer, kubernetesModule, kubernetesModule + "/cmd/kube-apiserver", ""},
+	{ControllerManager, kubernetesModule, kubernetesModule + "/cmd/kube-controller-manager", ""},
+	{Scheduler, kubernetesModule, kubernetesModule + "/cmd/kube-scheduler", ""},
+	{Kubectl, kubernetesModule, kubernetesModule + "/cmd/kubectl", ""},
+	{JobSet, JobSetModule, JobSetModule, ""},
+	{Trainer, TrainerModule, TrainerModule + "/cmd/trainer-controller-manager", ""},
+	{Kwok, KwokModule, KwokModule + "/cmd/kwok", ""},
+	// Kueue is released with an older Trainer in it than the one that runs here.
+	{Kueue, KueueModule, KueueModule + "/cmd/kueue", "kueue"},
 }
 
 // All returns the names of every part, in the order in which they are built.

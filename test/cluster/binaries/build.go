@@ -67,7 +67,7 @@ func buildPart(ctx context.Context, root string, log io.Writer, p part, v versio
 	if err := os.RemoveAll(stampPath(root, p)); err != nil {
 		return err
 	}
-	cmd := goCommand(ctx, controlPlaneDir(root), "build", "-ldflags", v.linkFlags(), "-o", path+".tmp", p.pkg)
+	cmd := goCommand(ctx, p.source(root), "build", "-ldflags", v.linkFlags(), "-o", path+".tmp", p.pkg)
 	// Without cgo the binaries do not depend on the machine's C library, and no C
 	// compiler is needed.
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0")

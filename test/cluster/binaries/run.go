@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -63,10 +64,22 @@ func run(cmd *exec.Cmd, what, hint string, log io.Writer) error {
 	}
 }
 
-// ModuleDirs returns the folder of each module (paths as in the go.mod of
-// test/controlplane) in Go's module cache, and downloads what is not there yet.
+// ModuleDirs returns the folder of each module of a part in Go's module cache, at the version
+// that the part has, and downloads what is not there yet.
 func ModuleDirs(ctx context.Context, root string, log io.Writer, modules ...string) (map[string]string, error) {
-	return download(ctx, controlPlaneDir(root), log, modules...)
+	dirs := map[string]string{}
+	for _, module := range modules {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.module == module })
+		if i < 0 {
+			return nil, fmt.Errorf("no part is of module %s", module)
+		}
+		found, err := download(ctx, parts[i].source(root), log, module)
+		if err != nil {
+			return nil, err
+		}
+		dirs[module] = found[module]
+	}
+	return dirs, nil
 }
 
 // TrainerDir returns the folder of the release of Trainer that the go.mod in

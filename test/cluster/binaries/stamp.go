@@ -10,25 +10,28 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// versions maps each module that test/controlplane requires to its version.
+// versions maps each module that test/controlplane, or a folder of a part in it, requires to its
+// version. Of a module that both require, that of test/controlplane counts.
 type versions map[string]string
 
 func readVersions(root string) (versions, error) {
-	path := filepath.Join(controlPlaneDir(root), "go.mod")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	file, err := modfile.Parse(path, data, nil)
-	if err != nil {
-		return nil, err
-	}
 	found := versions{}
-	for _, r := range file.Require {
-		found[r.Mod.Path] = r.Mod.Version
-	}
-	for _, p := range parts {
-		if found[p.module] == "" {
+	for _, p := range append([]part{{}}, parts...) {
+		path := filepath.Join(p.source(root), "go.mod")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file, err := modfile.Parse(path, data, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range file.Require {
+			if found[r.Mod.Path] == "" {
+				found[r.Mod.Path] = r.Mod.Version
+			}
+		}
+		if p.module != "" && found[p.module] == "" {
 			return nil, fmt.Errorf("%s does not require %s", path, p.module)
 		}
 	}
@@ -49,7 +52,7 @@ func (v versions) linkFlags() string {
 // stamp says what a binary was made from. It is kept beside the binary; a
 // binary whose stamp differs is built again.
 func (v versions) stamp(p part, goVersion string) string {
-	return fmt.Sprintf("%s %s\n%s\n%s\n", p.pkg, v[p.module], goVersion, v.linkFlags())
+	return fmt.Sprintf("%s %s\n%s\n%s\n", filepath.Join(p.dir, p.pkg), v[p.module], goVersion, v.linkFlags())
 }
 
 func stampPath(root string, p part) string {
@@ -68,5 +71,8 @@ func upToDate(root string, p part, stamp string) (bool, error) {
 	have, err := os.ReadFile(stampPath(root, p))
 	return string(have) == stamp, err
 }
+
+// source is the folder of the go.mod that the part is built by.
+func (p part) source(root string) string { return filepath.Join(controlPlaneDir(root), p.dir) }
 
 func controlPlaneDir(root string) string { return filepath.Join(root, "test", "controlplane") }
