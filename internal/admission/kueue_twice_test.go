@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"gomodules.xyz/jsonpatch/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -67,7 +66,7 @@ func TestTrainJobMutatorTakesKueuesDuplicates(t *testing.T) {
 			}
 			// An update is as it was sent.
 			for _, op := range mutate(document, document).Patches {
-				t.Errorf("an update is patched: %v", jsonpatch.Operation(op))
+				t.Errorf("an update is patched: %v", op)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +35,8 @@ const WorkloadMutatePath = "/mutate-workload"
 // by those that run. A TrainJob that MultiKueue runs on another cluster has its snapshot there:
 // here it stays what it was admitted for. A Workload that is stored is never changed.
 //
-// It fails open: without it Kueue behaves as on stock.
+// While it does not answer, Kueue behaves as on stock. Where it cannot tell, it refuses, so that
+// Kueue does nothing with the TrainJob until it can.
 type WorkloadMutator struct {
 	// Live reads TrainJobs, JobSets and Workloads from the API server.
 	Live     client.Reader
@@ -46,6 +48,9 @@ type WorkloadMutator struct {
 	// KueueUser is the user name of Kueue's controller; nobody else gets another answer.
 	KueueUser string
 	Metrics   *kueue.Metrics
+
+	// adds is true once it was seen how this Kueue counts resources, see kueue.Adds.
+	adds atomic.Bool
 }
 
 // Handle answers one admission request: 400 for what it cannot decode, 500 when something
@@ -80,18 +85,14 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 		return answered(err)
 	}
 	pods := kueue.Pods{Template: lives.JobSetSpec(), Drifted: drifted, TrainJob: stored.Object}
-	if pods.NeedsLive() {
-		live, err := m.Runtimes.Snapshot(ctx, job.Namespace, job.Spec.RuntimeRef)
-		if err != nil {
-			// Without the runtime, Kueue does not come this far.
-			return answered(client.IgnoreNotFound(err))
-		}
-		pods.Live = live.JobSetSpec()
-	}
 	if err := m.look(ctx, req, job, lives, &pods); err != nil {
 		return answered(err)
 	}
 	have := kueue.PodSets(asked.Object)
+	if kueue.Adds(have, pods) {
+		m.adds.Store(true)
+	}
+	pods.Adds = m.adds.Load()
 	want, source, err := kueue.Show(have, pods)
 	switch {
 	case err != nil:
@@ -103,8 +104,7 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 		m.Metrics.Show(kueue.Refused)
 		return admission.Denied(fmt.Sprintf("TrainJob %s runs on revision %s of %s, of which there is no JobSet yet", job.Name, lives.Revision, snapshot.Name(lives.Source)))
 	}
-	m.Metrics.Show(source)
-	return admission.Patched("", kueue.Patch(have, want)...)
+	return m.show(have, want, source)
 }
 
 // drift returns the snapshot that the TrainJob lives on when Kueue may compute something else
@@ -144,7 +144,7 @@ func (m *WorkloadMutator) look(ctx context.Context, req admission.Request, job *
 	if err := m.get(ctx, client.ObjectKeyFromObject(job), jobSet); err != nil {
 		return err
 	}
-	content := kueue.ContentOf(jobSet, job, lives.Revision, job.Annotations[v1alpha1.AnnotationRuntimeSnapshot] != "")
+	content := kueue.ContentOf(jobSet, job, lives.Revision, job.Annotations[v1alpha1.AnnotationRuntimeSnapshot] != "", m.KeepsSnapshots(ctx))
 	if content == kueue.Snapshot {
 		pods.JobSet = jobSet.Object
 	}
@@ -153,9 +153,10 @@ func (m *WorkloadMutator) look(ctx context.Context, req admission.Request, job *
 		return err
 	}
 	// Without a JobSet to compare it with, a Workload may be of other pods than will run: a
-	// TrainJob that is held back is not started on it, while its JobSet is built anew.
-	if workload != nil && (content != kueue.Other || job.Active() || job.Terminal()) {
-		pods.Admitted, pods.Reserved = kueue.PodSets(workload.Object), kueue.Is(workload, kueue.QuotaReserved)
+	// TrainJob that is held back is not started on it, while its JobSet is built anew. One that
+	// is evicted is not started.
+	if workload != nil && (content != kueue.Other || job.Active() || job.Terminal() || kueue.Is(workload, kueue.Evicted)) {
+		pods.Workload, pods.HasQuota = kueue.PodSets(workload.Object), kueue.Is(workload, kueue.QuotaReserved)
 	}
 	return nil
 }
@@ -167,9 +168,14 @@ func (m *WorkloadMutator) elsewhere(ctx context.Context, req admission.Request, 
 	if err != nil || workload == nil || !kueue.Is(workload, kueue.Admitted) {
 		return answered(err)
 	}
-	patch := kueue.Patch(kueue.PodSets(asked.Object), kueue.PodSets(workload.Object))
+	return m.show(kueue.PodSets(asked.Object), kueue.PodSets(workload.Object), kueue.FromWorkload)
+}
+
+// show answers with other pod sets than were asked with, and counts that.
+func (m *WorkloadMutator) show(have, want []kueue.Object, source string) admission.Response {
+	patch := kueue.Patch(have, want)
 	if len(patch) > 0 {
-		m.Metrics.Show(kueue.FromWorkload)
+		m.Metrics.Show(source)
 	}
 	return admission.Patched("", patch...)
 }

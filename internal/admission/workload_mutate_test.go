@@ -150,6 +150,7 @@ func TestWorkloadMutatorShows(t *testing.T) {
 		"suspended, the JobSet of none":            {job: suspended(), there: []client.Object{workload().Obj(), jobSetWith(jobSet().Suspended(), "built")}, want: fromWorkload},
 		"suspended, the JobSet of none, alone":     {job: suspended(), there: []client.Object{jobSetWith(jobSet().Suspended(), "built")}, want: refused},
 		"suspended, the JobSet gone":               {job: suspended(), there: []client.Object{reserved().Obj()}, want: refused},
+		"suspended, the JobSet gone, evicted":      {job: suspended(), there: []client.Object{reserved().Condition("Evicted", metav1.ConditionTrue, now).Obj()}, want: fromWorkload},
 		"suspended, JobSet and Workload gone":      {job: suspended(), want: refused},
 		"finished, the JobSet gone":                {job: finished, there: []client.Object{workload().Obj()}, want: fromWorkload},
 		"taken over, with a Workload":              {job: adopted, there: []client.Object{filed, workload().Obj(), jobSetWith(jobSet(), "image:1")}, want: fromWorkload},
@@ -158,6 +159,8 @@ func TestWorkloadMutatorShows(t *testing.T) {
 		"runs, under an older Trainer":             {job: sealed, older: true, there: []client.Object{workload().Obj(), jobSetWith(jobSet(), "image:1")}, want: fromWorkload},
 		"finished, its Workload going":             {job: finished, there: []client.Object{workload().Deleting(now).Obj()}, want: fromWorkload},
 		"finished, nothing there":                  {job: finished, want: judgedView{Image: "live"}},
+		"resumed, its JobSet held back, older":     {job: sealed, older: true, there: []client.Object{reserved().Obj(), jobSetWith(held(revision), "built")}, want: fromWorkload},
+		"resumed, the same without quota, older":   {job: sealed, older: true, there: []client.Object{workload().Obj(), jobSetWith(held(revision), "built")}, want: fromWorkload},
 		"finished, under an older Trainer":         {job: finished, older: true, there: []client.Object{workload().Obj()}, want: fromWorkload},
 	} {
 		t.Run(name, func(t *testing.T) {

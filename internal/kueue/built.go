@@ -9,12 +9,7 @@ import (
 // built returns the pod sets that Kueue would make of the JobSet: for each replicatedJob as many
 // pods as all its Jobs have together. What Trainer adds to containers for its frameworks, and
 // Kueue does not know of, is left out.
-//
-// A Kueue that is built with Trainer before 2.3 takes the resourcesPerNode of a TrainJob in the
-// place of what the runtime has, a later one adds them to it, as Trainer 2.3 does. What Kueue asks
-// tells which it is, unless both come to the same there; inDoubt is whether it is taken for the
-// former then.
-func (p Pods) built(asked []Object, templates map[string]Object, inDoubt bool) []Object {
+func (p Pods) built(asked []Object, templates map[string]Object) []Object {
 	var out []Object
 	for _, entry := range list(child(p.JobSet, "spec"), "replicatedJobs") {
 		name := nameOf(entry)
@@ -26,8 +21,8 @@ func (p Pods) built(asked []Object, templates map[string]Object, inDoubt bool) [
 			known := append(list(child(templates[name], "spec"), key), list(child(question, "template", "spec"), key)...)
 			put(spec, key, reduce(list(child(job, "template", "spec"), key), known, p.env()))
 		}
-		if replaces, told := p.replaces(name, question); replaces || !told && inDoubt {
-			p.replaceResources(spec)
+		if perNode := p.perNode(); perNode != nil && !p.Adds && (p.trains(name) || name == trainer.NodeContainer && p.asksPerNode(question)) {
+			replaceResources(spec, perNode)
 		}
 		out = append(out, Object{
 			"name":     name,
@@ -47,41 +42,44 @@ func (p Pods) perNode() Object {
 	return resources
 }
 
-// NeedsLive tells whether the runtime as it is makes a difference.
-func (p Pods) NeedsLive() bool { return p.Drifted && p.perNode() != nil }
-
-// replaces tells by what Kueue asks of a pod set whether it takes the resources of the TrainJob in
-// the place of those of the runtime, and whether that can be told.
-func (p Pods) replaces(name string, asked Object) (replaces, told bool) {
-	perNode := p.perNode()
-	node := named(list(child(asked, "template", "spec"), "containers"), trainer.NodeContainer)
-	switch {
-	case perNode == nil:
-		return false, true
-	case node == nil:
-		return false, false
-	case !equalResources(child(node, "resources"), perNode):
-		return false, true
-	}
-	live := child(named(list(p.Live, "replicatedJobs"), name), "template", "spec", "template", "spec")
-	has := child(named(list(live, "containers"), trainer.NodeContainer), "resources")
-	for _, key := range []string{"requests", "limits"} {
-		for kind := range child(has, key) {
-			if _, said := child(perNode, key)[kind]; !said {
-				return true, true
-			}
+// Adds tells whether Kueue asks for more, or other, resources of a node than the TrainJob itself
+// says. A Kueue that is built with Trainer before 2.3, as all up to 0.19 are, takes those in the
+// place of what the runtime has, so it never does. A later one adds them, as Trainer 2.3 does;
+// that shows wherever a runtime has any besides, and holds for all that this Kueue asks.
+func Adds(asked []Object, pods Pods) bool {
+	for _, podSet := range asked {
+		if pods.perNode() != nil && nodeOf(podSet) != nil && pods.trains(nameOf(podSet)) && !pods.asksPerNode(podSet) {
+			return true
 		}
 	}
-	return false, false
+	return false
 }
 
-// replaceResources gives the container of a node the resources that the TrainJob says.
-func (p Pods) replaceResources(spec Object) {
+// nodeOf returns the container of a pod set that trains; nil when it has none.
+func nodeOf(podSet Object) Object {
+	return named(list(child(podSet, "template", "spec"), "containers"), trainer.NodeContainer)
+}
+
+// asksPerNode tells whether a pod set is of the resources that the TrainJob itself says. With MPI
+// the replicatedJob of that name may be, which is not the one that trains.
+func (p Pods) asksPerNode(podSet Object) bool {
+	return equalResources(child(nodeOf(podSet), "resources"), p.perNode())
+}
+
+// trains tells whether a replicatedJob is the one that trains, of whose container the TrainJob
+// sets the resources.
+func (p Pods) trains(name string) bool {
+	job := named(list(p.Template, "replicatedJobs"), name)
+	return child(job, "template", "metadata", "labels")[trainer.LabelAncestor] == trainer.AncestorTrainer
+}
+
+// replaceResources gives the container of a node these resources.
+func replaceResources(spec, resources Object) {
 	containers, _ := spec["containers"].([]any)
 	for i, container := range containers {
-		if container := container.(Object); nameOf(container) == trainer.NodeContainer {
+		if container := container.(Object); nameOf(container) == trainer.NodeContainer && !equalResources(child(container, "resources"), resources) {
 			container = clone(container)
-			container["resources"] = p.perNode()
+			container["resources"] = resources
 			containers[i] = container
 		}
 	}

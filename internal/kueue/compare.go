@@ -93,11 +93,11 @@ func agree(a, b []Object) bool {
 	})
 }
 
-// covers tells whether the admitted pod sets are of as many pods and resources, at least, as
+// covers tells whether the pod sets of a Workload are of as many pods and resources, at least, as
 // those that were built.
-func covers(admitted, built []Object) bool {
+func covers(workload, built []Object) bool {
 	for _, podSet := range built {
-		has := named(admitted, nameOf(podSet))
+		has := named(workload, nameOf(podSet))
 		if has == nil || number(has, "count", 1) < number(podSet, "count", 1) {
 			return false
 		}
@@ -116,6 +116,9 @@ func covers(admitted, built []Object) bool {
 // covers tells whether a container takes at least as much as another. One that goes on running
 // takes its own beside the others.
 func (w weight) covers(need weight) bool {
+	if len(need.Resources.Claims) > 0 && !equality.Semantic.DeepEqual(w.Resources.Claims, need.Resources.Claims) {
+		return false
+	}
 	for _, list := range []corev1.ResourceList{need.Resources.Requests, need.Resources.Limits} {
 		for kind := range list {
 			has, needs := w.takes(kind), need.takes(kind)

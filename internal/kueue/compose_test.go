@@ -44,15 +44,15 @@ func TestShowWholePods(t *testing.T) {
 		want []Object
 	}{
 		"of the Workload": {
-			pods: Pods{Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Admitted: admitted},
+			pods: Pods{Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Workload: admitted},
 			want: want(`add /0/future "of the Workload"`, "add "+containers+`/0/future "of the container"`, "add /0/minCount 2"),
 		},
 		"of the JobSet": {
-			pods: Pods{Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
+			pods: Pods{Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
 			want: want("add " + containers + `/0/env/2/value ""`),
 		},
 		"of a replicatedJob that the snapshot does not have": {
-			pods: Pods{Drifted: true, TrainJob: e.TrainJob, Admitted: admitted},
+			pods: Pods{Drifted: true, TrainJob: e.TrainJob, Workload: admitted},
 			want: admitted,
 		},
 	} {
@@ -85,9 +85,9 @@ func TestShowTopologyRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := load(t, "torch")
-			pods := Pods{Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet}
+			pods := Pods{Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet}
 			if !tc.noWorkload {
-				pods.Admitted = changed(t, e.PodSets, tc.admitted)
+				pods.Workload = changed(t, e.PodSets, tc.admitted)
 			}
 			got := shown(t, changed(t, e.PodSets, tc.asked), pods)
 			if diff := cmp.Diff(decode[any](t, tc.want), got[0]["topologyRequest"]); diff != "" {
@@ -103,8 +103,8 @@ func TestShowSeveralPodSets(t *testing.T) {
 	tolerations := `[{"key":"model","operator":"Exists"}]`
 	e.TrainJob = changed(t, e.TrainJob, []string{"add /spec/runtimePatches [" + patchOf("example.com/user", "model-initializer", tolerations) + "]"})
 	for name, pods := range map[string]Pods{
-		FromWorkload: {Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Admitted: e.PodSets},
-		FromJobSet:   {Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
+		FromWorkload: {Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Workload: e.PodSets},
+		FromJobSet:   {Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
 	} {
 		asked := changed(t, e.PodSets, []string{"move /2 /0", "replace /0/count 7"})
 		want := changed(t, e.PodSets, []string{"add /1/template/spec/tolerations " + tolerations})
@@ -117,7 +117,7 @@ func TestShowSeveralPodSets(t *testing.T) {
 func TestShowCannotPatch(t *testing.T) {
 	e := load(t, "torch")
 	e.TrainJob = changed(t, e.TrainJob, []string{"add " + patches + "/- " + strings.Replace(patchOf("example.com/broken", "node", "[5]"), "tolerations", "containers", 1)})
-	got, source, err := Show(e.PodSets, Pods{Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Admitted: e.PodSets})
+	got, source, err := Show(e.PodSets, Pods{Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Workload: e.PodSets})
 	if got != nil || source != "" || err == nil || !strings.HasPrefix(err.Error(), "runtimePatches of node: ") {
 		t.Errorf("Show = %v, %q, %v", got, source, err)
 	}

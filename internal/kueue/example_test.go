@@ -123,8 +123,8 @@ func TestShownIsWhatKueueComputes(t *testing.T) {
 				"replace /" + last + `/count 99`,
 			})
 			for source, pods := range map[string]Pods{
-				FromJobSet:   {Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
-				FromWorkload: {Drifted: true, Live: e.Template, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Admitted: e.PodSets, Reserved: true},
+				FromJobSet:   {Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet},
+				FromWorkload: {Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Workload: e.PodSets, HasQuota: true},
 			} {
 				for state, asked := range map[string][]Object{"drifted": asked, "as it was": e.PodSets, "empty": nil} {
 					if state == "empty" && source == FromJobSet {

@@ -31,12 +31,11 @@ func FuzzShow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, asked, template, trainJob, jobSet, admitted string) {
 		var podSets []Object
 		var pods Pods
-		for text, into := range map[*string]any{&asked: &podSets, &template: &pods.Template, &trainJob: &pods.TrainJob, &jobSet: &pods.JobSet, &admitted: &pods.Admitted} {
+		for text, into := range map[*string]any{&asked: &podSets, &template: &pods.Template, &trainJob: &pods.TrainJob, &jobSet: &pods.JobSet, &admitted: &pods.Workload} {
 			if err := json.Unmarshal([]byte(*text), into); err != nil {
 				t.Skip()
 			}
 		}
-		pods.Live = pods.Template
 		for _, pods.Drifted = range []bool{true, false} {
 			checkAny(t, podSets, pods)
 		}
@@ -51,7 +50,7 @@ func FuzzShowMangled(f *testing.F) {
 	f.Fuzz(func(t *testing.T, of, changes uint8, seed uint64) {
 		e := load(t, examples[int(of)%len(examples)])
 		random := rand.New(rand.NewPCG(seed, 0))
-		document := Object{"asked": e.PodSets, "admitted": e.PodSets, "template": e.Template, "live": e.Template, "trainJob": e.TrainJob, "jobSet": e.JobSet}
+		document := Object{"asked": e.PodSets, "admitted": e.PodSets, "template": e.Template, "trainJob": e.TrainJob, "jobSet": e.JobSet}
 		// What is given must not share parts.
 		document = decode[Object](t, encode(t, document))
 		for range changes / 2 % 16 {
@@ -61,11 +60,11 @@ func FuzzShowMangled(f *testing.F) {
 			t.Skip()
 		}
 		pods := Pods{
-			Template: child(document, "template"), Live: child(document, "live"), TrainJob: child(document, "trainJob"), JobSet: child(document, "jobSet"),
-			Reserved: changes%2 == 1, Drifted: seed%4 > 0,
+			Template: child(document, "template"), TrainJob: child(document, "trainJob"), JobSet: child(document, "jobSet"),
+			HasQuota: changes%2 == 1, Drifted: seed%4 > 0,
 		}
 		if document["admitted"] != nil {
-			pods.Admitted = list(document, "admitted")
+			pods.Workload = list(document, "admitted")
 		}
 		checkAny(t, list(document, "asked"), pods)
 	})
@@ -117,11 +116,11 @@ func checkAny(t *testing.T, asked []Object, pods Pods) {
 	}
 	switch {
 	case err != nil || source == "":
-		if got != nil || err != nil && source != "" || err == nil && pods.Drifted && (pods.JobSet != nil || pods.Admitted != nil) {
+		if got != nil || err != nil && source != "" || err == nil && pods.Drifted && (pods.JobSet != nil || pods.Workload != nil) {
 			t.Errorf("from %q: %v, %v", source, got, err)
 		}
 		return
-	case source == FromWorkload && len(got) != len(pods.Admitted) || source == FromJobSet && pods.JobSet == nil:
+	case source == FromWorkload && len(got) != len(pods.Workload) || source == FromJobSet && pods.JobSet == nil:
 		t.Errorf("from %q: %s", source, encode(t, got))
 	}
 	text := encode(t, got)

@@ -14,7 +14,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{shown: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "signalbox_kueue_views_total",
-		Help: "Requests by which Kueue asked for the pods of a TrainJob whose runtime is not what it lives on, by where the answer came from.",
+		Help: "Dry runs in which Kueue asked for other pods of a TrainJob than run, or will, by where the answer came from.",
 	}, []string{"source"})}
 	for _, source := range []string{FromWorkload, FromJobSet, Refused} {
 		m.shown.WithLabelValues(source)

@@ -23,21 +23,23 @@ type Object = map[string]any
 
 // Pods is what is known of the pods of a TrainJob that lives on a snapshot of its runtime.
 type Pods struct {
-	// Template is the spec of the snapshot's JobSet template, Live that of the runtime as it is,
-	// which only some TrainJobs need, see NeedsLive.
-	Template, Live Object
+	// Template is the spec of the snapshot's JobSet template.
+	Template Object
 	// Drifted tells whether the runtime is other than the snapshot. Otherwise Kueue may only
 	// not know yet that it is not.
 	Drifted bool
 	// TrainJob is the TrainJob as it is stored.
 	TrainJob Object
-	// Admitted are the pod sets of the Workload that Kueue has for the TrainJob; nil without
-	// one, or when it must not be gone by.
-	Admitted []Object
-	// Reserved tells whether that Workload has quota.
-	Reserved bool
 	// JobSet is the JobSet that was built from the snapshot; nil when there is none.
 	JobSet Object
+	// Workload are the pod sets of the Workload that Kueue has for the TrainJob, waiting or not;
+	// nil when there is none that may stand without a JobSet to compare it with.
+	Workload []Object
+	// HasQuota tells whether that Workload has quota.
+	HasQuota bool
+	// Adds tells that this Kueue is known to add the resources of a TrainJob to those of its
+	// runtime, see Adds.
+	Adds bool
 }
 
 // Sources of the pod sets that are shown: values of the label source of the metric.
@@ -64,10 +66,11 @@ func Show(asked []Object, pods Pods) (shown []Object, source string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	built := pods.built(asked, templates, false)
+	pods.Adds = pods.Adds || Adds(asked, pods)
+	built := pods.built(asked, templates)
 	switch {
-	case pods.Admitted != nil && pods.fits(asked, templates, built):
-		shown, source = pods.Admitted, FromWorkload
+	case pods.Workload != nil && pods.fits(built):
+		shown, source = pods.Workload, FromWorkload
 	case pods.JobSet != nil && pods.Drifted:
 		shown, source = built, FromJobSet
 	default:
@@ -75,20 +78,24 @@ func Show(asked []Object, pods Pods) (shown []Object, source string, err error) 
 	}
 	out := make([]Object, 0, len(shown))
 	for _, podSet := range shown {
-		out = append(out, compose(podSet, named(asked, nameOf(podSet)), templates[nameOf(podSet)]))
+		name := nameOf(podSet)
+		podSet = compose(podSet, templates[name])
+		for _, from := range []Object{named(pods.Workload, name), named(asked, name)} {
+			if podSet["topologyRequest"] == nil {
+				put(podSet, "topologyRequest", from["topologyRequest"])
+			}
+		}
+		out = append(out, podSet)
 	}
 	return out, source, nil
 }
 
 // fits tells whether the Workload may stand for what was built.
-func (p Pods) fits(asked []Object, templates map[string]Object, built []Object) bool {
-	switch {
-	case !p.Drifted:
-		return p.JobSet != nil && same(p.Admitted, built)
-	case p.JobSet == nil || agree(p.Admitted, built):
-		return true
+func (p Pods) fits(built []Object) bool {
+	if !p.Drifted {
+		return p.JobSet != nil && same(p.Workload, built)
 	}
-	return p.Reserved && (covers(p.Admitted, built) || covers(p.Admitted, p.built(asked, templates, true)))
+	return p.JobSet == nil || agree(p.Workload, built) || p.HasQuota && covers(p.Workload, built)
 }
 
 // Patch returns the JSON patch by which a Workload gets other pod sets; nil when it has them.
@@ -102,9 +109,10 @@ func Patch(have, want []Object) []jsonpatch.Operation {
 // PodSets returns the pod sets of a Workload.
 func PodSets(workload Object) []Object { return list(child(workload, "spec"), "podSets") }
 
-// compose returns a pod set with the containers of one, and what else there is of its pods from
-// the template of the snapshot, where that has it.
-func compose(podSet, asked, template Object) Object {
+// compose returns a pod set with its containers, and what else there is of its pods from the
+// template of the snapshot, where that has it.
+func compose(podSet, template Object) Object {
+	podSet = clone(podSet)
 	if template == nil {
 		return podSet
 	}
@@ -114,12 +122,8 @@ func compose(podSet, asked, template Object) Object {
 	}
 	template = clone(template)
 	template["spec"] = spec
-	out := clone(podSet)
-	out["template"] = template
-	if out["topologyRequest"] == nil {
-		put(out, "topologyRequest", asked["topologyRequest"])
-	}
-	return out
+	podSet["template"] = template
+	return podSet
 }
 
 // templates returns the pod templates of the snapshot by the names of their replicatedJobs,

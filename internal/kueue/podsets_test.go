@@ -42,9 +42,9 @@ func (a asks) check(t *testing.T) {
 		a.of = "torch"
 	}
 	e := load(t, a.of)
-	pods := Pods{Drifted: true, Live: e.Template, Template: changed(t, e.Template, a.template), TrainJob: changed(t, e.TrainJob, a.trainJob), Reserved: a.reserved}
+	pods := Pods{Drifted: true, Template: changed(t, e.Template, a.template), TrainJob: changed(t, e.TrainJob, a.trainJob), HasQuota: a.reserved}
 	if !a.noWorkload {
-		pods.Admitted = changed(t, e.PodSets, a.admitted)
+		pods.Workload = changed(t, e.PodSets, a.admitted)
 	}
 	if !a.noJobSet {
 		pods.JobSet = changed(t, e.JobSet, a.jobSet)

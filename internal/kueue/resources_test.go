@@ -2,58 +2,110 @@ package kueue
 
 import "testing"
 
-// Kueue 0.19.2 takes the resources of the TrainJob in the place of the runtime's, Trainer 2.3
-// adds them: of what the runtime has besides, Kueue counts nothing. What it asks tells that,
-// unless the runtime as it is has nothing besides.
+// Kueue up to 0.19 takes the resources of the TrainJob in the place of the runtime's, where
+// Trainer 2.3 adds them: of what the runtime has besides, it counts nothing. One that adds them
+// too shows by what it asks.
 func TestShowResourcesAsKueueCountsThem(t *testing.T) {
-	const node = "/template/spec/containers/0/resources"
+	const (
+		node   = "/template/spec/containers/0/resources"
+		inJob  = "/replicatedJobs/0/template/spec/template/spec/containers/0/resources"
+		own    = `{"requests":{"cpu":"1"}}`
+		merged = `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`
+		other  = `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"4"}}`
+	)
 	for name, tc := range map[string]struct {
-		// asked and admitted are the resources of the node there; merged are the JobSet's.
-		asked, admitted    string
-		live               []string
-		reserved, workload bool
-		want               string
+		// asked and workload are the resources of the node there; "" for no Workload.
+		asked, workload string
+		hasQuota, adds  bool
+		want            string
+		wantSource      string
 	}{
-		"it replaces, without a Workload":             {want: `{"requests":{"cpu":"1"}}`},
-		"it replaces, the Workload too":               {workload: true, want: `{"requests":{"cpu":"1"}}`},
-		"it adds, without a Workload":                 {asked: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"4"}}`, want: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`},
-		"it adds, the Workload is of less":            {asked: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"4"}}`, workload: true, want: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`},
-		"it adds, the Workload of less has quota":     {asked: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"4"}}`, workload: true, reserved: true, want: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`},
-		"untold, without a Workload":                  {live: []string{"remove " + liveNode + "/limits"}, want: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`},
-		"untold, the Workload of less waits for room": {live: []string{"remove " + liveNode + "/limits"}, workload: true, want: `{"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`},
-		"untold, the Workload of less has quota":      {live: []string{"remove " + liveNode + "/limits"}, workload: true, reserved: true, want: `{"requests":{"cpu":"1"}}`},
+		"it replaces, without a Workload":          {asked: own, want: own, wantSource: FromJobSet},
+		"it replaces":                              {asked: own, workload: own, want: own, wantSource: FromWorkload},
+		"it replaces, of more":                     {asked: own, workload: merged, want: own, wantSource: FromJobSet},
+		"it replaces, of more with quota":          {asked: own, workload: merged, hasQuota: true, want: merged, wantSource: FromWorkload},
+		"it adds, without a Workload":              {asked: other, want: merged, wantSource: FromJobSet},
+		"it adds":                                  {asked: other, workload: merged, want: merged, wantSource: FromWorkload},
+		"it adds, of less":                         {asked: other, workload: own, want: merged, wantSource: FromJobSet},
+		"it adds, of less with quota":              {asked: other, workload: own, hasQuota: true, want: merged, wantSource: FromJobSet},
+		"it is known to add":                       {asked: own, adds: true, want: merged, wantSource: FromJobSet},
+		"it is known to add, of less with quota":   {asked: own, adds: true, workload: own, hasQuota: true, want: merged, wantSource: FromJobSet},
+		"it is known to add, of as much":           {asked: own, adds: true, workload: merged, want: merged, wantSource: FromWorkload},
+		"it is known to add, of as much, in quota": {asked: own, adds: true, workload: merged, hasQuota: true, want: merged, wantSource: FromWorkload},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := load(t, "plain")
-			e.TrainJob = changed(t, e.TrainJob, []string{`add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1"}}}`})
-			e.Template = changed(t, e.Template, []string{"add " + liveNode + ` {"requests":{"cpu":"500m"},"limits":{"nvidia.com/gpu":"2"}}`})
-			e.JobSet = changed(t, e.JobSet, []string{"add /spec" + liveNode + ` {"requests":{"cpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`})
-			own := changed(t, e.PodSets, []string{"add /0" + node + ` {"requests":{"cpu":"1000m"}}`})
-			asked := changed(t, own, []string{`replace /0/template/spec/containers/0/image "live"`})
-			if tc.asked != "" {
-				asked = changed(t, asked, []string{"replace /0" + node + " " + tc.asked})
+			resources := func(of string) []Object { return changed(t, e.PodSets, []string{"add /0" + node + " " + of}) }
+			pods := Pods{
+				Drifted:  true,
+				Template: changed(t, e.Template, []string{"add " + inJob + ` {"requests":{"cpu":"500m"},"limits":{"nvidia.com/gpu":"2"}}`}),
+				TrainJob: changed(t, e.TrainJob, []string{`add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1000m"}}}`}),
+				JobSet:   changed(t, e.JobSet, []string{"add /spec" + inJob + " " + merged}),
+				HasQuota: tc.hasQuota,
+				Adds:     tc.adds,
 			}
-			pods := Pods{Drifted: true, Template: e.Template, Live: changed(t, e.Template, tc.live), TrainJob: e.TrainJob, JobSet: e.JobSet, Reserved: tc.reserved}
-			if tc.workload {
-				pods.Admitted = own
+			if tc.workload != "" {
+				pods.Workload = resources(tc.workload)
 			}
-			if !pods.NeedsLive() {
-				t.Error("it does not need the runtime")
+			asked := changed(t, resources(tc.asked), []string{`replace /0/template/spec/containers/0/image "live"`})
+			if got, want := Adds(asked, pods), tc.asked != own; got != want {
+				t.Errorf("Adds = %v, want %v", got, want)
 			}
-			got, _, err := Show(asked, pods)
-			if err != nil {
-				t.Fatal(err)
+			got, source, err := Show(asked, pods)
+			if err != nil || source != tc.wantSource {
+				t.Fatalf("from %q, %v; want %q", source, err, tc.wantSource)
 			}
-			want := changed(t, own, []string{"replace /0" + node + " " + tc.want})
-			if diff := differ(t, want, got); diff != "" {
+			if diff := differ(t, resources(tc.want), got); diff != "" {
 				t.Errorf("shown (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-const liveNode = "/replicatedJobs/0/template/spec/template/spec/containers/0/resources"
+// Where the TrainJob says nothing of resources, or not of this container, nothing is to be told.
+func TestAddsTellsOfTheNodeAlone(t *testing.T) {
+	e := load(t, "plain")
+	perNode := `add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1"}}}`
+	for name, tc := range map[string]struct {
+		template, trainJob, asked []string
+		want                      bool
+	}{
+		"no resources":          {},
+		"empty ones":            {trainJob: []string{`add /spec/trainer {"resourcesPerNode":{}}`}},
+		"others are asked for":  {trainJob: []string{perNode}, want: true},
+		"of another Job":        {trainJob: []string{perNode}, template: []string{"remove /replicatedJobs/0/template/metadata"}},
+		"of another container":  {trainJob: []string{perNode}, asked: []string{`replace /0/template/spec/containers/0/name "other"`}},
+		"of no container":       {trainJob: []string{perNode}, asked: []string{"remove /0/template/spec/containers"}},
+		"of another pod set":    {trainJob: []string{perNode}, asked: []string{`replace /0/name "other"`}},
+		"of what it says":       {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1"}}`}},
+		"in another spelling":   {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1000m"},"limits":{}}`}},
+		"with a limit besides":  {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1"},"limits":{"cpu":"1"}}`}, want: true},
+		"as a limit, not asked": {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"limits":{"cpu":"1"}}`}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pods := Pods{Template: changed(t, e.Template, tc.template), TrainJob: changed(t, e.TrainJob, tc.trainJob)}
+			if got := Adds(changed(t, e.PodSets, tc.asked), pods); got != tc.want {
+				t.Errorf("Adds = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A Workload with quota stands for what takes a claim only when it has the same.
+func TestShowClaims(t *testing.T) {
+	e := load(t, "plain")
+	e.JobSet = changed(t, e.JobSet, []string{`add /spec/replicatedJobs/0/template/spec/template/spec/containers/0/resources {"claims":[{"name":"gpu"}]}`})
+	for want, workload := range map[string][]Object{
+		FromJobSet:   changed(t, e.PodSets, []string{`replace /0/template/spec/containers/0/image "before"`}),
+		FromWorkload: changed(t, e.PodSets, []string{`replace /0/template/spec/containers/0/image "before"`, `add /0/template/spec/containers/0/resources {"claims":[{"name":"gpu"}]}`}),
+	} {
+		if _, source, err := Show(e.PodSets, Pods{Drifted: true, Template: e.Template, TrainJob: e.TrainJob, JobSet: e.JobSet, Workload: workload, HasQuota: true}); err != nil || source != want {
+			t.Errorf("from %q, %v; want %q", source, err, want)
+		}
+	}
+}
 
 // Variables of the TrainJob are its own also where Kueue does not ask with them.
 func TestShowKeepsTheVariablesOfTheTrainJob(t *testing.T) {
@@ -81,15 +133,15 @@ func TestShowWhereNothingDrifted(t *testing.T) {
 		pods Pods
 		want string
 	}{
-		"a Workload of what was built":   {Pods{JobSet: e.JobSet, Admitted: e.PodSets}, FromWorkload},
-		"with quota":                     {Pods{JobSet: e.JobSet, Admitted: e.PodSets, Reserved: true}, FromWorkload},
-		"a Workload of another image":    {Pods{JobSet: e.JobSet, Admitted: stale, Reserved: true}, ""},
-		"a Workload of other args":       {Pods{JobSet: e.JobSet, Admitted: other("/template/spec/containers/0/args", `["x"]`), Reserved: true}, ""},
-		"a Workload of more pods":        {Pods{JobSet: e.JobSet, Admitted: other("/count", "9"), Reserved: true}, ""},
-		"a Workload, and no JobSet":      {Pods{Admitted: e.PodSets, Reserved: true}, ""},
+		"a Workload of what was built":   {Pods{JobSet: e.JobSet, Workload: e.PodSets}, FromWorkload},
+		"with quota":                     {Pods{JobSet: e.JobSet, Workload: e.PodSets, HasQuota: true}, FromWorkload},
+		"a Workload of another image":    {Pods{JobSet: e.JobSet, Workload: stale, HasQuota: true}, ""},
+		"a Workload of other args":       {Pods{JobSet: e.JobSet, Workload: other("/template/spec/containers/0/args", `["x"]`), HasQuota: true}, ""},
+		"a Workload of more pods":        {Pods{JobSet: e.JobSet, Workload: other("/count", "9"), HasQuota: true}, ""},
+		"a Workload, and no JobSet":      {Pods{Workload: e.PodSets, HasQuota: true}, ""},
 		"no Workload":                    {Pods{JobSet: e.JobSet}, ""},
 		"neither a Workload nor JobSet":  {Pods{}, ""},
-		"a Workload without its pod set": {Pods{JobSet: e.JobSet, Admitted: e.PodSets[:0], Reserved: true}, ""},
+		"a Workload without its pod set": {Pods{JobSet: e.JobSet, Workload: e.PodSets[:0], HasQuota: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

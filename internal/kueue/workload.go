@@ -45,6 +45,8 @@ func before(a, b *unstructured.Unstructured) bool {
 const (
 	// QuotaReserved tells that there is quota for it.
 	QuotaReserved = "QuotaReserved"
+	// Evicted tells that its job is to be stopped, or has been.
+	Evicted = "Evicted"
 	// Admitted tells that its job may run, and also that all checks have agreed.
 	Admitted = "Admitted"
 )
@@ -72,14 +74,17 @@ const (
 )
 
 // ContentOf tells what a JobSet is built from, when the snapshot of the TrainJob has this
-// revision and is sealed into it or not. A JobSet that runs has passed the gate.
-func ContentOf(jobSet *unstructured.Unstructured, job *trainer.TrainJob, revision string, sealed bool) Content {
+// revision and is sealed into it or not. A JobSet that runs has passed the gate. One that is held
+// back is built anew by a Trainer that keeps no snapshots.
+func ContentOf(jobSet *unstructured.Unstructured, job *trainer.TrainJob, revision string, sealed, keeps bool) Content {
 	if !metav1.IsControlledBy(jobSet, job) || jobSet.GetDeletionTimestamp() != nil {
 		return Other
 	}
 	suspended, _, _ := unstructured.NestedBool(jobSet.Object, "spec", "suspend")
 	has := jobSet.GetAnnotations()[v1alpha1.AnnotationRuntimeRevision]
 	switch {
+	case suspended && !keeps:
+		return Untold
 	case !suspended || has == revision || has == "" && !sealed:
 		// Trainer builds what was taken over as it did, without a revision.
 		return Snapshot

@@ -123,11 +123,18 @@ func TestContentOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			jobSet := &unstructured.Unstructured{Object: object}
-			if got := ContentOf(jobSet, job, revision, true); got != tc.want {
+			if got := ContentOf(jobSet, job, revision, true, true); got != tc.want {
 				t.Errorf("ContentOf, sealed = %v, want %v", got, tc.want)
 			}
-			if got := ContentOf(jobSet, job, revision, false); got != tc.wantTakenOver {
+			if got := ContentOf(jobSet, job, revision, false, true); got != tc.wantTakenOver {
 				t.Errorf("ContentOf, taken over = %v, want %v", got, tc.wantTakenOver)
+			}
+			wantOlder := tc.want
+			if tc.jobSet.Suspended() && tc.want != Other || name == "held back, of another" {
+				wantOlder = Untold
+			}
+			if got := ContentOf(jobSet, job, revision, true, false); got != wantOlder {
+				t.Errorf("ContentOf, of a Trainer that keeps no snapshots = %v, want %v", got, wantOlder)
 			}
 		})
 	}
@@ -143,7 +150,7 @@ func TestMetrics(t *testing.T) {
 		metrics.Show(source)
 	}
 	want := strings.TrimLeft(`
-# HELP signalbox_kueue_views_total Requests by which Kueue asked for the pods of a TrainJob whose runtime is not what it lives on, by where the answer came from.
+# HELP signalbox_kueue_views_total Dry runs in which Kueue asked for other pods of a TrainJob than run, or will, by where the answer came from.
 # TYPE signalbox_kueue_views_total counter
 signalbox_kueue_views_total{source="jobset"} 2
 signalbox_kueue_views_total{source="refused"} 1

@@ -33,9 +33,10 @@ func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snaps
 	revision := jobSet.Annotations[v1alpha1.AnnotationRuntimeRevision]
 	right := revision == s.Revision
 	if !job.Active() {
-		// It was sealed, and suspended before Trainer built it anew. One of another revision can
-		// never have started; Kueue must see what will.
-		if right || revision == "" {
+		// It was sealed, and suspended before Trainer built it anew: Kueue must see what will
+		// run. What one of another revision has done all the same, while no gate was there, waits
+		// for the next start.
+		if right || revision == "" || jobSet.Progressed() {
 			return 0, nil
 		}
 		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)

@@ -221,6 +221,10 @@ func TestReconcileStaleJobSets(t *testing.T) {
 	stale := func() *builder.JobSetBuilder { return w.jobSet("0123456789abcdef") }
 	notMine := stale().Obj()
 	notMine.OwnerReferences[0].UID = "earlier"
+	progressed := func(jobSet *trainer.JobSet) *trainer.JobSet {
+		jobSet.Status.ReplicatedJobsStatus = []trainer.ReplicatedJobStatus{{}, {Succeeded: 1}}
+		return jobSet
+	}
 	going := stale().Obj()
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: sealTime}, []string{"example.com/keep"}
 	for name, tc := range map[string]struct {
@@ -237,6 +241,7 @@ func TestReconcileStaleJobSets(t *testing.T) {
 		"built from other content, the TrainJob pauses":  {job: active().Suspended(), jobSet: stale().Obj(), gone: true},
 		"without a revision, the TrainJob pauses":        {job: active().Suspended(), jobSet: builder.JobSet(w.job).Suspended().Obj()},
 		"built from what is sealed, and pauses":          {job: active().Suspended(), jobSet: w.jobSet(w.s.Revision).Obj()},
+		"the same, and it has done some":                 {job: active().Suspended(), jobSet: progressed(stale().Obj())},
 		"built from other content, about to pause":       {job: active().Suspended(), jobSet: builder.JobSet(w.job).Annotation(v1alpha1.AnnotationRuntimeRevision, "0123456789abcdef").Obj()},
 		"built from other content, the TrainJob is done": {job: active().Condition("Complete", metav1.ConditionTrue, "Done", sealTime), jobSet: stale().Obj()},
 		"built from other content, of another TrainJob":  {job: active(), jobSet: notMine},

@@ -30,6 +30,7 @@ type Resolver struct {
 
 type packedRuntime struct {
 	resourceVersion string
+	written         time.Time
 	packed          *Packed
 }
 
@@ -44,73 +45,58 @@ func NewResolver(live client.Reader) *Resolver {
 // now; a NotFound error when there is none. It costs one read of metadata. The content is read
 // and packed once for each state of the runtime.
 func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, error) {
-	packed, _, err := r.runtime(ctx, namespace, ref)
-	return packed, err
+	known, err := r.runtime(ctx, namespace, ref)
+	return known.packed, err
 }
 
-// Revision returns the revision of the same runtime, and when it was last written, to the
-// second; at the same cost.
+// Revision returns the revision of the same runtime, and when that state of it was written, to
+// the second; at the same cost.
 func (r *Resolver) Revision(ctx context.Context, namespace string, ref trainer.RuntimeRef) (revision string, written time.Time, err error) {
-	packed, stored, err := r.runtime(ctx, namespace, ref)
+	known, err := r.runtime(ctx, namespace, ref)
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	written = stored.CreationTimestamp.Time
-	for _, entry := range stored.ManagedFields {
+	return known.packed.revision, known.written, nil
+}
+
+func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (packedRuntime, error) {
+	gvk := ref.GroupVersionKind()
+	key := types.NamespacedName{Name: ref.Name}
+	if gvk.Kind == trainer.TrainingRuntimeKind {
+		key.Namespace = namespace
+	}
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetGroupVersionKind(gvk)
+	if err := r.live.Get(ctx, key, stored); err != nil {
+		return packedRuntime{}, fmt.Errorf("read runtime: %w", err)
+	}
+	if value, found := r.packed.Get(stored.UID); found {
+		if known := value.(packedRuntime); known.resourceVersion == stored.ResourceVersion {
+			return known, nil
+		}
+	}
+	runtime := trainer.NewRuntime(gvk.Kind)
+	if err := r.live.Get(ctx, key, runtime); err != nil {
+		return packedRuntime{}, fmt.Errorf("read runtime: %w", err)
+	}
+	taken, err := Take(runtime.Object)
+	if err != nil {
+		return packedRuntime{}, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
+	}
+	known := packedRuntime{resourceVersion: runtime.GetResourceVersion(), written: writtenAt(runtime), packed: taken.Pack()}
+	r.packed.Add(runtime.GetUID(), known)
+	return known, nil
+}
+
+// writtenAt returns when an object was last written, to the second.
+func writtenAt(object client.Object) time.Time {
+	written := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
 		if entry.Time != nil && entry.Time.After(written) {
 			written = entry.Time.Time
 		}
 	}
-	return packed.revision, written, nil
-}
-
-func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, *metav1.PartialObjectMetadata, error) {
-	gvk, key := ref.GroupVersionKind(), keyOf(namespace, ref)
-	stored := &metav1.PartialObjectMetadata{}
-	stored.SetGroupVersionKind(gvk)
-	if err := r.live.Get(ctx, key, stored); err != nil {
-		return nil, nil, fmt.Errorf("read runtime: %w", err)
-	}
-	if value, found := r.packed.Get(stored.UID); found {
-		if known := value.(packedRuntime); known.resourceVersion == stored.ResourceVersion {
-			return known.packed, stored, nil
-		}
-	}
-	taken, resourceVersion, err := r.take(ctx, gvk.Kind, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	packed := taken.Pack()
-	r.packed.Add(taken.Source.UID, packedRuntime{resourceVersion: resourceVersion, packed: packed})
-	return packed, stored, nil
-}
-
-// Snapshot returns the runtime that a TrainJob in this namespace refers to, as it is stored now;
-// a NotFound error when there is none. It costs one read of all of it.
-func (r *Resolver) Snapshot(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Snapshot, error) {
-	taken, _, err := r.take(ctx, ref.GroupVersionKind().Kind, keyOf(namespace, ref))
-	return taken, err
-}
-
-// take reads a runtime, and the resource version of what it read.
-func (r *Resolver) take(ctx context.Context, kind string, key types.NamespacedName) (*Snapshot, string, error) {
-	runtime := trainer.NewRuntime(kind)
-	if err := r.live.Get(ctx, key, runtime); err != nil {
-		return nil, "", fmt.Errorf("read runtime: %w", err)
-	}
-	taken, err := Take(runtime.Object)
-	if err != nil {
-		return nil, "", fmt.Errorf("runtime %s/%s: %w", kind, key.Name, err)
-	}
-	return taken, runtime.GetResourceVersion(), nil
-}
-
-// keyOf names the runtime that a TrainJob in this namespace refers to.
-func keyOf(namespace string, ref trainer.RuntimeRef) types.NamespacedName {
-	if ref.GroupVersionKind().Kind != trainer.TrainingRuntimeKind {
-		namespace = ""
-	}
-	return types.NamespacedName{Namespace: namespace, Name: ref.Name}
+	return written
 }
 
 // Kept returns the snapshot that a TrainJob has without a seal, read live: the one that was

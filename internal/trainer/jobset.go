@@ -1,6 +1,8 @@
 package trainer
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +41,14 @@ type JobSetSpec struct {
 // JobSetStatus is the part of a JobSet's status that tells its end.
 type JobSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ReplicatedJobsStatus counts the Jobs of each replicatedJob.
+	ReplicatedJobsStatus []ReplicatedJobStatus `json:"replicatedJobsStatus,omitempty"`
+}
+
+// ReplicatedJobStatus is the part of the counts of Jobs that tells of those that have ended.
+type ReplicatedJobStatus struct {
+	Succeeded int32 `json:"succeeded,omitempty"`
+	Failed    int32 `json:"failed,omitempty"`
 }
 
 // JobSetList is a list of views.
@@ -53,6 +63,11 @@ type JobSetList struct {
 
 // Suspended tells whether the JobSet is held back.
 func (j *JobSet) Suspended() bool { return ptr.Deref(j.Spec.Suspend, false) }
+
+// Progressed tells whether any of its Jobs has ended.
+func (j *JobSet) Progressed() bool {
+	return slices.ContainsFunc(j.Status.ReplicatedJobsStatus, func(jobs ReplicatedJobStatus) bool { return jobs.Succeeded+jobs.Failed > 0 })
+}
 
 // Finished tells whether the JobSet has ended, well or not. Trainer copies that to the
 // TrainJob when it next looks.

@@ -51,6 +51,13 @@ const (
 	InitializerVolume  = "initializer"
 )
 
+// LabelAncestor is on the Job template of a replicatedJob of a runtime and tells what it is for;
+// AncestorTrainer is its value for the one that trains.
+const (
+	LabelAncestor   = "trainer.kubeflow.org/trainjob-ancestor-step"
+	AncestorTrainer = "trainer"
+)
+
 // NodeContainer is the container of a runtime that trains, to which a TrainJob's own image,
 // command, variables and resources go.
 const NodeContainer = "node"

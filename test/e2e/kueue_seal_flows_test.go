@@ -226,7 +226,7 @@ func TestKueueCountsResourcesInItsOwnWay(t *testing.T) {
 		s.lookedAt("job")
 		s.goesOn("job", pods, workload)
 	}
-	s.editTrain(muchMore[:strings.Index(muchMore, ",\n")] + "]")
+	s.editTrain(`[{"op":"replace","path":"` + containerOfNode + `/image","value":"` + newImage + `"}]`)
 	s.preempt("job", "urgent")
 	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("urgent")))
 	s.admission("job")
