@@ -2,14 +2,17 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -247,5 +250,49 @@ func TestWorkloadMutatorOfMultiKueue(t *testing.T) {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// How Kueue counts resources is known from then on where one question has told it.
+func TestWorkloadMutatorRemembersHowKueueCounts(t *testing.T) {
+	const (
+		perNode = `{"requests":{"cpu":"1"}}`
+		merged  = `{"limits":{"gpu":"2"},"requests":{"cpu":"1"}}`
+	)
+	// with has its container take resources.
+	with := func(document, resources string) string {
+		return strings.Replace(document, `"name":"node","resources":{}`, `"name":"node","resources":`+resources, 1)
+	}
+	object := func(object *unstructured.Unstructured, resources string) *unstructured.Unstructured {
+		raw, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		document := strings.Replace(string(raw), `"name":"node"}]`, `"name":"node","resources":{}}]`, 1)
+		document = strings.Replace(document, `"name":"node","template":{`, `"name":"node","template":{"metadata":{"labels":{"trainer.kubeflow.org/trainjob-ancestor-step":"trainer"}},`, 1)
+		out := &unstructured.Unstructured{}
+		if err := out.UnmarshalJSON([]byte(with(document, resources))); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	taken, err := snapshot.Take(object(torch().Obj(), `{"limits":{"gpu":"2"}}`).Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := builder.TrainJob("ns", "job").Created(now).Runtime("ClusterTrainingRuntime", "torch").Annotations(taken.Pack().Seal(now))
+	stored := unstructuredOf(job.Obj(), map[string]any{"resourcesPerNode": map[string]any{"requests": map[string]any{"cpu": "1"}}}, "spec", "trainer")
+	v := newView(t, stored, object(torch().Obj(), `{}`), object(jobSetWith(builder.JobSet(job.Obj()), "image:1"), merged))
+	for _, ask := range []struct{ with, want string }{
+		{perNode, perNode},
+		{`{"limits":{"gpu":"4"},"requests":{"cpu":"1"}}`, merged},
+		{perNode, merged},
+	} {
+		req := viewRequest(t, "v1beta2")
+		req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"name":"node"}]`, `"name":"node","resources":`+ask.with+`}]`, 1))
+		answer := v.Handle(t.Context(), req)
+		if shown := apply(t, string(req.Object.Raw), answer.Patches); !strings.Contains(shown, `"resources":`+ask.want) {
+			t.Errorf("asked with %s, shown %s, want %s", ask.with, shown, ask.want)
+		}
 	}
 }

@@ -226,8 +226,10 @@ func TestKueueCountsResourcesInItsOwnWay(t *testing.T) {
 		s.lookedAt("job")
 		s.goesOn("job", pods, workload)
 	}
-	s.editTrain(`[{"op":"replace","path":"` + containerOfNode + `/image","value":"` + newImage + `"}]`)
+	// Also when what the runtime has now does not tell how Kueue counts.
+	s.editTrain(`[{"op":"remove","path":"` + containerOfNode + `/resources"}]`)
 	s.preempt("job", "urgent")
+	s.lookedAt("job")
 	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("urgent")))
 	s.admission("job")
 	s.comesToRun("job", oldImage)
