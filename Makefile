@@ -13,7 +13,7 @@ MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tool
 # The race detector needs cgo and a C compiler; without them the tests run without it.
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
-# Tests that start a control plane, two packages at a time.
+# Tests that start a control plane, one package after the other.
 CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/...
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of. Those of the chart do nothing side by side, so they need no race detector, with
@@ -65,7 +65,7 @@ test-unit: ## Run the tests that need no control plane, and the fuzz targets on 
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a real control plane.
-	$(GO) test $(RACE) $(UNCACHED) -p 2 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
+	$(GO) test $(RACE) $(UNCACHED) -p 1 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
 
 .PHONY: soak
 soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10.

@@ -2,12 +2,16 @@ package multikueue_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
@@ -107,6 +111,15 @@ func TestKueueMultiCopyPreempted(t *testing.T) {
 		}
 	}
 	w.must(w.cluster.Client.Delete(w.ctx, w.trainJob("urgent")))
+	// MultiKueue may take the copy back before it has brought its last status to the manager,
+	// and then waits for pods that are gone: that status is brought here.
+	w.eventually("the copy", func() (bool, string) {
+		if w.stored("job") == nil {
+			m.noneActive("job")
+		}
+		copied := w.stored("job")
+		return copied != nil && w.view(copied).Active(), w.state("job") + "; on the manager " + m.state("job")
+	})
 	w.running("job")
 	copied := w.get("job")
 	if again := w.stamp(copied); !again.After(first.Add(limit)) {
@@ -115,6 +128,26 @@ func TestKueueMultiCopyPreempted(t *testing.T) {
 	w.sealed(copied)
 	w.finish("job")
 	m.becomes("job", trainer.ConditionComplete, "True/AllJobsCompleted")
+}
+
+// noneActive says in the status of a TrainJob that none of its Jobs is active.
+func (s *side) noneActive(name string) {
+	s.Helper()
+	job := s.stored(name)
+	jobs, _, err := unstructured.NestedSlice(job.Object, "status", "jobsStatus")
+	s.must(err)
+	active := false
+	for _, of := range jobs {
+		of := of.(map[string]any)
+		active = active || of["active"] != nil && of["active"] != int64(0)
+		of["active"] = int64(0)
+	}
+	if !active {
+		return
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"jobsStatus": jobs}})
+	s.must(err)
+	s.must(s.cluster.Client.Status().Patch(s.ctx, job, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // failsAt waits until a TrainJob fails by its deadline, and checks that this was not before it,
