@@ -47,8 +47,8 @@ demo: ## Play the life of a TrainJob with a deadline on a real control plane.
 	$(GO) run ./test/demo
 
 .PHONY: up
-up: ## Start the demo's cluster and leave it running until Ctrl-C.
-	$(GO) run ./test/cluster/cmd/up
+up: ## Start a cluster as the demo's and leave it running until Ctrl-C; with KUEUE=1 with Kueue.
+	$(GO) run ./test/cluster/cmd/up $(if $(KUEUE),-kueue)
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests, where missing (the first time takes long).
