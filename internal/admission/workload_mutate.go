@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,9 +47,6 @@ type WorkloadMutator struct {
 	// KueueUser is the user name of Kueue's controller; nobody else gets another answer.
 	KueueUser string
 	Metrics   *kueue.Metrics
-
-	// adds is true once it was seen how this Kueue counts resources, see kueue.Adds.
-	adds atomic.Bool
 }
 
 // Handle answers one admission request: 400 for what it cannot decode, 500 when something
@@ -89,10 +85,6 @@ func (m *WorkloadMutator) Handle(ctx context.Context, req admission.Request) adm
 		return answered(err)
 	}
 	have := kueue.PodSets(asked.Object)
-	if kueue.Adds(have, pods) {
-		m.adds.Store(true)
-	}
-	pods.Adds = m.adds.Load()
 	want, source, err := kueue.Show(have, pods)
 	switch {
 	case err != nil:

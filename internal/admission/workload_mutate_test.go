@@ -253,8 +253,9 @@ func TestWorkloadMutatorOfMultiKueue(t *testing.T) {
 	}
 }
 
-// How Kueue counts resources is known from then on where one question has told it.
-func TestWorkloadMutatorRemembersHowKueueCounts(t *testing.T) {
+// How Kueue counts resources is told by each question for itself: nobody can have other TrainJobs
+// taken for what they are not.
+func TestWorkloadMutatorCountsAsKueueAsks(t *testing.T) {
 	const (
 		perNode = `{"requests":{"cpu":"1"}}`
 		merged  = `{"limits":{"gpu":"2"},"requests":{"cpu":"1"}}`
@@ -286,7 +287,7 @@ func TestWorkloadMutatorRemembersHowKueueCounts(t *testing.T) {
 	for _, ask := range []struct{ with, want string }{
 		{perNode, perNode},
 		{`{"limits":{"gpu":"4"},"requests":{"cpu":"1"}}`, merged},
-		{perNode, merged},
+		{perNode, perNode},
 	} {
 		req := viewRequest(t, "v1beta2")
 		req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"name":"node"}]`, `"name":"node","resources":`+ask.with+`}]`, 1))

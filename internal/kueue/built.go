@@ -21,7 +21,7 @@ func (p Pods) built(asked []Object, templates map[string]Object) []Object {
 			known := append(list(child(templates[name], "spec"), key), list(child(question, "template", "spec"), key)...)
 			put(spec, key, reduce(list(child(job, "template", "spec"), key), known, p.env()))
 		}
-		if perNode := p.perNode(); perNode != nil && !p.Adds && (p.trains(name) || name == trainer.NodeContainer && p.asksPerNode(question)) {
+		if perNode := p.perNode(); perNode != nil && (p.trains(name) && !p.adds(question) || name == trainer.NodeContainer && p.asksPerNode(question)) {
 			replaceResources(spec, perNode)
 		}
 		out = append(out, Object{
@@ -42,17 +42,26 @@ func (p Pods) perNode() Object {
 	return resources
 }
 
-// Adds tells whether Kueue asks for more, or other, resources of a node than the TrainJob itself
-// says. A Kueue that is built with Trainer before 2.3, as all up to 0.19 are, takes those in the
-// place of what the runtime has, so it never does. A later one adds them, as Trainer 2.3 does;
-// that shows wherever a runtime has any besides, and holds for all that this Kueue asks.
-func Adds(asked []Object, pods Pods) bool {
-	for _, podSet := range asked {
-		if pods.perNode() != nil && nodeOf(podSet) != nil && pods.trains(nameOf(podSet)) && !pods.asksPerNode(podSet) {
-			return true
+// adds tells whether Kueue asks for what the TrainJob itself says of the resources of a node, and
+// for more. A Kueue that is built with Trainer before 2.3, as all up to 0.19 are, takes those in the
+// place of what the runtime has. A later one adds them, as Trainer 2.3 does, which shows wherever
+// the runtime has any besides. One answer tells nothing of the next: who may edit a runtime could
+// have another TrainJob taken for what it is not.
+func (p Pods) adds(asked Object) bool {
+	perNode, has := p.perNode(), child(nodeOf(asked), "resources")
+	said, more := Object{}, false
+	for _, key := range []string{"requests", "limits"} {
+		part := Object{}
+		for kind, quantity := range child(has, key) {
+			if _, ours := child(perNode, key)[kind]; ours {
+				part[kind] = quantity
+			} else {
+				more = true
+			}
 		}
+		said[key] = part
 	}
-	return false
+	return more && equalResources(said, perNode)
 }
 
 // nodeOf returns the container of a pod set that trains; nil when it has none.

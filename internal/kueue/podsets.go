@@ -37,9 +37,6 @@ type Pods struct {
 	Workload []Object
 	// HasQuota tells whether that Workload has quota.
 	HasQuota bool
-	// Adds tells that this Kueue is known to add the resources of a TrainJob to those of its
-	// runtime, see Adds.
-	Adds bool
 }
 
 // Sources of the pod sets that are shown: values of the label source of the metric.
@@ -66,7 +63,6 @@ func Show(asked []Object, pods Pods) (shown []Object, source string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	pods.Adds = pods.Adds || Adds(asked, pods)
 	built := pods.built(asked, templates)
 	switch {
 	case pods.Workload != nil && pods.fits(built):

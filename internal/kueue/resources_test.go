@@ -16,22 +16,19 @@ func TestShowResourcesAsKueueCountsThem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// asked and workload are the resources of the node there; "" for no Workload.
 		asked, workload string
-		hasQuota, adds  bool
+		hasQuota        bool
 		want            string
 		wantSource      string
 	}{
-		"it replaces, without a Workload":          {asked: own, want: own, wantSource: FromJobSet},
-		"it replaces":                              {asked: own, workload: own, want: own, wantSource: FromWorkload},
-		"it replaces, of more":                     {asked: own, workload: merged, want: own, wantSource: FromJobSet},
-		"it replaces, of more with quota":          {asked: own, workload: merged, hasQuota: true, want: merged, wantSource: FromWorkload},
-		"it adds, without a Workload":              {asked: other, want: merged, wantSource: FromJobSet},
-		"it adds":                                  {asked: other, workload: merged, want: merged, wantSource: FromWorkload},
-		"it adds, of less":                         {asked: other, workload: own, want: merged, wantSource: FromJobSet},
-		"it adds, of less with quota":              {asked: other, workload: own, hasQuota: true, want: merged, wantSource: FromJobSet},
-		"it is known to add":                       {asked: own, adds: true, want: merged, wantSource: FromJobSet},
-		"it is known to add, of less with quota":   {asked: own, adds: true, workload: own, hasQuota: true, want: merged, wantSource: FromJobSet},
-		"it is known to add, of as much":           {asked: own, adds: true, workload: merged, want: merged, wantSource: FromWorkload},
-		"it is known to add, of as much, in quota": {asked: own, adds: true, workload: merged, hasQuota: true, want: merged, wantSource: FromWorkload},
+		"it replaces, without a Workload":      {asked: own, want: own, wantSource: FromJobSet},
+		"it replaces":                          {asked: own, workload: own, want: own, wantSource: FromWorkload},
+		"it replaces, of more":                 {asked: own, workload: merged, want: own, wantSource: FromJobSet},
+		"it replaces, of more with quota":      {asked: own, workload: merged, hasQuota: true, want: merged, wantSource: FromWorkload},
+		"it asks for others, of another label": {asked: `{"requests":{"cpu":"2"},"limits":{"nvidia.com/gpu":"4"}}`, workload: own, want: own, wantSource: FromWorkload},
+		"it adds, without a Workload":          {asked: other, want: merged, wantSource: FromJobSet},
+		"it adds":                              {asked: other, workload: merged, want: merged, wantSource: FromWorkload},
+		"it adds, of less":                     {asked: other, workload: own, want: merged, wantSource: FromJobSet},
+		"it adds, of less with quota":          {asked: other, workload: own, hasQuota: true, want: merged, wantSource: FromJobSet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,15 +40,11 @@ func TestShowResourcesAsKueueCountsThem(t *testing.T) {
 				TrainJob: changed(t, e.TrainJob, []string{`add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1000m"}}}`}),
 				JobSet:   changed(t, e.JobSet, []string{"add /spec" + inJob + " " + merged}),
 				HasQuota: tc.hasQuota,
-				Adds:     tc.adds,
 			}
 			if tc.workload != "" {
 				pods.Workload = resources(tc.workload)
 			}
 			asked := changed(t, resources(tc.asked), []string{`replace /0/template/spec/containers/0/image "live"`})
-			if got, want := Adds(asked, pods), tc.asked != own; got != want {
-				t.Errorf("Adds = %v, want %v", got, want)
-			}
 			got, source, err := Show(asked, pods)
 			if err != nil || source != tc.wantSource {
 				t.Fatalf("from %q, %v; want %q", source, err, tc.wantSource)
@@ -63,31 +56,29 @@ func TestShowResourcesAsKueueCountsThem(t *testing.T) {
 	}
 }
 
-// Where the TrainJob says nothing of resources, or not of this container, nothing is to be told.
+// It adds where it asks for what the TrainJob says, and for more.
 func TestAddsTellsOfTheNodeAlone(t *testing.T) {
 	e := load(t, "plain")
-	perNode := `add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1"}}}`
+	const resources = "add /0/template/spec/containers/0/resources "
+	pods := Pods{TrainJob: changed(t, e.TrainJob, []string{`add /spec/trainer {"resourcesPerNode":{"requests":{"cpu":"1"}}}`})}
 	for name, tc := range map[string]struct {
-		template, trainJob, asked []string
-		want                      bool
+		asked string
+		want  bool
 	}{
-		"no resources":          {},
-		"empty ones":            {trainJob: []string{`add /spec/trainer {"resourcesPerNode":{}}`}},
-		"others are asked for":  {trainJob: []string{perNode}, want: true},
-		"of another Job":        {trainJob: []string{perNode}, template: []string{"remove /replicatedJobs/0/template/metadata"}},
-		"of another container":  {trainJob: []string{perNode}, asked: []string{`replace /0/template/spec/containers/0/name "other"`}},
-		"of no container":       {trainJob: []string{perNode}, asked: []string{"remove /0/template/spec/containers"}},
-		"of another pod set":    {trainJob: []string{perNode}, asked: []string{`replace /0/name "other"`}},
-		"of what it says":       {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1"}}`}},
-		"in another spelling":   {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1000m"},"limits":{}}`}},
-		"with a limit besides":  {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"requests":{"cpu":"1"},"limits":{"cpu":"1"}}`}, want: true},
-		"as a limit, not asked": {trainJob: []string{perNode}, asked: []string{`add /0/template/spec/containers/0/resources {"limits":{"cpu":"1"}}`}, want: true},
+		"nothing":                   {asked: resources + `{}`},
+		"what it says":              {asked: resources + `{"requests":{"cpu":"1"}}`},
+		"in another spelling":       {asked: resources + `{"requests":{"cpu":"1000m"},"limits":{}}`},
+		"with a limit besides":      {asked: resources + `{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}`, want: true},
+		"with a request besides":    {asked: resources + `{"requests":{"cpu":"1000m","memory":"1Gi"}}`, want: true},
+		"as a limit, not asked":     {asked: resources + `{"limits":{"cpu":"1"}}`},
+		"another quantity":          {asked: resources + `{"requests":{"cpu":"2","memory":"1Gi"}}`},
+		"of another container":      {asked: `replace /0/template/spec/containers/0/name "other"`},
+		"without containers at all": {asked: "remove /0/template/spec/containers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pods := Pods{Template: changed(t, e.Template, tc.template), TrainJob: changed(t, e.TrainJob, tc.trainJob)}
-			if got := Adds(changed(t, e.PodSets, tc.asked), pods); got != tc.want {
-				t.Errorf("Adds = %v, want %v", got, tc.want)
+			if got := pods.adds(changed(t, e.PodSets, []string{tc.asked})[0]); got != tc.want {
+				t.Errorf("adds = %v, want %v", got, tc.want)
 			}
 		})
 	}
