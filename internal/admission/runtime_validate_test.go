@@ -52,7 +52,7 @@ type runtimeCache struct {
 }
 
 func (c *runtimeCache) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	c.store = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(c.objects...).WithIndex(object, field, extract).Build()
+	c.store = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(builder.Copies(c.objects)...).WithIndex(object, field, extract).Build()
 	return nil
 }
 

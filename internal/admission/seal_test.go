@@ -51,7 +51,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 
 // stored makes an API server with these objects.
 func stored(objects ...client.Object) client.WithWatch {
-	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(builder.Copies(objects)...).Build()
 }
 
 // torch is the runtime of most tests.

@@ -60,12 +60,7 @@ type view struct {
 
 func newView(t testing.TB, objects ...client.Object) *view {
 	t.Helper()
-	// The store writes into what it is given, and tests side by side give it the same objects.
-	builder := fake.NewClientBuilder().WithScheme(viewScheme())
-	for _, object := range objects {
-		builder.WithObjects(object.DeepCopyObject().(client.Object))
-	}
-	store := builder.Build()
+	store := fake.NewClientBuilder().WithScheme(viewScheme()).WithObjects(builder.Copies(objects)...).Build()
 	v := &view{registry: prometheus.NewRegistry()}
 	metrics, err := kueue.NewMetrics(v.registry)
 	if err != nil {

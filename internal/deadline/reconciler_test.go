@@ -43,7 +43,7 @@ func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) 
 	if err := errors.Join(trainer.AddToScheme(scheme), corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&trainer.TrainJob{}).Build()
+	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(builder.Copies(objects)...).WithStatusSubresource(&trainer.TrainJob{}).Build()
 	clock := clocktesting.NewFakePassiveClock(at(60.25))
 	figures, err := NewMetrics(prometheus.NewRegistry(), store, clock)
 	if err != nil {

@@ -67,7 +67,7 @@ func (c *indexed) IndexField(_ context.Context, object client.Object, field stri
 			return err
 		}
 	}
-	c.store = fake.NewClientBuilder().WithScheme(newScheme(c.t)).WithObjects(c.objects...).WithIndex(object, field, extract).Build()
+	c.store = fake.NewClientBuilder().WithScheme(newScheme(c.t)).WithObjects(builder.Copies(c.objects)...).WithIndex(object, field, extract).Build()
 	return nil
 }
 
@@ -280,7 +280,7 @@ func TestCacheTrainJobs(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	reads := 0
 	live := func(objects ...client.Object) client.Reader {
-		return interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).Build(), interceptor.Funcs{
+		return interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(builder.Copies(objects)...).Build(), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				reads++
 				return c.Get(ctx, key, object, options...)

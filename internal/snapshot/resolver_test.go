@@ -40,7 +40,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 
 // newStore makes an API server with these objects.
 func newStore(objects ...client.Object) client.WithWatch {
-	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(builder.Copies(objects)...).Build()
 }
 
 // reads is a reader that writes down what it is asked for, and fails where it is told to.
