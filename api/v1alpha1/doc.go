@@ -23,7 +23,7 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 
 // AddToScheme registers the kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &TrainingRuntimeSnapshot{}, &TrainingRuntimeSnapshotList{})
+	scheme.AddKnownTypes(GroupVersion, &TrainingRuntimeSnapshot{}, &TrainingRuntimeSnapshotList{}, &LifecyclePolicy{}, &LifecyclePolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -27,8 +27,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/command"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
 	"github.com/signalbox-dev/signalbox/internal/guard"
+	"github.com/signalbox-dev/signalbox/internal/policy"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/internal/ttl"
 )
 
 // leaseName is the name of the Lease that the replicas hold in turn.
@@ -152,6 +154,25 @@ func setup(mgr ctrl.Manager, o options) error {
 		Metrics: writes,
 	}
 	if err := snapshots.SetupWithManager(mgr, o.workers); err != nil {
+		return err
+	}
+	policies := &policy.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
+	if err := policies.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	removals, err := ttl.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	cleaner := &ttl.Reconciler{
+		Client:  mgr.GetClient(),
+		Live:    mgr.GetAPIReader(),
+		Clock:   clock.RealClock{},
+		Rules:   (&finished{cache: mgr.GetCache(), policies: &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}}).rules,
+		Before:  reconciler.Finish,
+		Metrics: removals,
+	}
+	if err := cleaner.SetupWithManager(mgr, policy.Namespace()); err != nil {
 		return err
 	}
 	clocks, err := guard.NewAuditMetric(metrics.Registry)

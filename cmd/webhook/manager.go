@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/command"
 	"github.com/signalbox-dev/signalbox/internal/guard"
 	"github.com/signalbox-dev/signalbox/internal/kueue"
+	"github.com/signalbox-dev/signalbox/internal/policy"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -131,8 +132,23 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
+	decisions, err := policy.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(policy.Warm{Cache: mgr.GetCache()}); err != nil {
+		return err
+	}
+	policies := &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
 	runtimes := snapshot.NewResolver(mgr.GetAPIReader())
-	mutator := &admission.TrainJobMutator{Clock: clock, Runtimes: runtimes, Metrics: seals}
+	mutator := &admission.TrainJobMutator{
+		Clock:             clock,
+		Runtimes:          runtimes,
+		Metrics:           seals,
+		Policies:          policies,
+		HasActiveDeadline: detector.HasActiveDeadline,
+		Decisions:         decisions,
+	}
 	gate := &admission.JobSetValidator{
 		TrainJobs:      mgr.GetAPIReader(),
 		ConfigMaps:     mgr.GetAPIReader(),
@@ -172,13 +188,13 @@ func setup(mgr ctrl.Manager, o options) error {
 }
 
 // cached keeps the cache to the objects of the self-managed certificate, so that rights to
-// these, by name, are all that it needs, to the CRD of TrainJobs, and to what of
-// TrainJobs tells which runtimes are in use.
+// these, by name, are all that it needs, to the CRD of TrainJobs, to what of TrainJobs tells
+// which runtimes are in use, and to policies and the labels of namespaces.
 func cached(o options) cache.Options {
 	named := func(name string) fields.Selector {
 		return fields.OneTermEqualSelector("metadata.name", name)
 	}
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {
 			Namespaces: map[string]cache.Config{o.Namespace: {FieldSelector: named(o.certSecret)}},
 		},

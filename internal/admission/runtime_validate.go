@@ -31,8 +31,8 @@ const RuntimeValidatePath = "/validate-runtime"
 const listedJobs = 10
 
 // RuntimeValidator is the validating webhook of TrainingRuntimes and ClusterTrainingRuntimes,
-// on CREATE, UPDATE and DELETE. It refuses clocks in a runtime, and what breaks the unfinished
-// TrainJobs that refer to it.
+// on CREATE, UPDATE and DELETE. It refuses clocks in a runtime, defaults for its TrainJobs that
+// are none, and what breaks the unfinished TrainJobs that refer to it.
 //
 // It fails open: Trainer must be able to bring its own runtimes. The audit reports clocks that
 // slipped through.
@@ -88,12 +88,12 @@ func (v *RuntimeValidator) Handle(ctx context.Context, req admission.Request) ad
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if before == nil {
-		return answer(req, after, guard.Clocks(nil, after.Spec), nil)
+		return answer(req, after, append(guard.Clocks(nil, after.Spec), guard.Defaults(nil, after.Annotations)...), nil)
 	}
 	if !before.DeletionTimestamp.IsZero() {
 		return admission.Allowed("")
 	}
-	errs := guard.Clocks(before.Spec, after.Spec)
+	errs := append(guard.Clocks(before.Spec, after.Spec), guard.Defaults(before.Annotations, after.Annotations)...)
 	broken, warnings := v.judgeEdit(ctx, req, before, after)
 	return answer(req, after, append(errs, broken...), warnings)
 }

@@ -35,7 +35,7 @@ const (
 	namespacedKind = trainer.TrainingRuntimeKind
 
 	secondClock = "must not be set in a runtime: it is a second clock, by which pods end without their TrainJob; use spec.activeDeadlineSeconds of the TrainJob"
-	secondTTL   = "must not be set in a runtime: it deletes what its TrainJob still counts; delete the TrainJob when it is finished"
+	secondTTL   = "must not be set in a runtime: it deletes what its TrainJob still counts; set lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished on the runtime"
 	goOn        = "; Trainer refuses every change of a TrainJob whose runtime is gone, also to suspend it: " +
 		"delete these TrainJobs or let them finish first, or annotate the runtime with lifecycle.trainer.kubeflow.org/allow-disruption=true to delete it all the same"
 	beforeThat = `metadata.annotations[lifecycle.trainer.kubeflow.org/allow-disruption]: Required value: must be "true" before an edit that breaks unfinished TrainJobs: `

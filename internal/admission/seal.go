@@ -21,7 +21,7 @@ import (
 // makes it active for the first time, and the name of the runtime from its creation on. A
 // TrainJob that is sealed stays as it is. It returns a warning when the TrainJob is too large
 // to be sealed, and as refusal that there is no runtime.
-func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, want map[string]*string, now time.Time) (warning string, refusal *field.Error, err error) {
+func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, runtime func() (*snapshot.Packed, error), want map[string]*string, now time.Time) (warning string, refusal *field.Error, err error) {
 	ref := after.Spec.RuntimeRef
 	// A reference without a name the API server refuses, one of another kind Trainer.
 	if ref.Name == "" || !ref.Known() || want[v1alpha1.AnnotationRuntimeSnapshot] != nil || before != nil && !before.DeletionTimestamp.IsZero() {
@@ -40,7 +40,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 	case !starts:
 		return "", nil, nil
 	}
-	packed, err := m.runtimeOf(ctx, req, before, after)
+	packed, err := m.runtimeOf(ctx, req, before, runtime)
 	if apierrors.IsNotFound(err) {
 		m.count(req, snapshot.RuntimeMissing)
 		return "", field.NotFound(field.NewPath("spec", "runtimeRef"), ref.GroupVersionKind().Kind+"/"+ref.Name), nil
@@ -72,7 +72,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 // runtimeOf returns what to seal into a TrainJob that becomes active: the runtime as it is
 // now. Of a TrainJob that has perhaps been active before, unseen by the webhook, what was kept
 // of its runtime comes first. The error is NotFound when there is neither.
-func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, before, after *trainer.TrainJob) (*snapshot.Packed, error) {
+func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, before *trainer.TrainJob, runtime func() (*snapshot.Packed, error)) (*snapshot.Packed, error) {
 	var kept *snapshot.Snapshot
 	var err error
 	switch {
@@ -90,7 +90,7 @@ func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, 
 	if kept != nil {
 		return kept.Pack(), nil
 	}
-	packed, missing := m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
+	packed, missing := runtime()
 	if before == nil || !apierrors.IsNotFound(missing) {
 		return packed, missing
 	}

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/policy"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
@@ -82,7 +83,12 @@ func document(annotations map[string]string, spec string) string {
 
 // sealer is the webhook on an API server with these objects.
 func sealer(live client.Reader) *TrainJobMutator {
-	return &TrainJobMutator{Clock: clocktesting.NewFakePassiveClock(now), Runtimes: snapshot.NewResolver(live)}
+	return &TrainJobMutator{
+		Clock:             clocktesting.NewFakePassiveClock(now),
+		Runtimes:          snapshot.NewResolver(live),
+		Policies:          &policy.Reader{Cache: stored(), Live: live},
+		HasActiveDeadline: func(context.Context) bool { return true },
+	}
 }
 
 func sealRequest(before, after string) admission.Request {

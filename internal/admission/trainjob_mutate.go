@@ -7,6 +7,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/policy"
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -26,7 +28,8 @@ const TrainJobMutatePath = "/mutate-trainjob"
 // TrainJobMutator is the mutating webhook of TrainJobs, on CREATE and UPDATE. It keeps the
 // protected annotations: what a client sends for them is dropped or put back, and the stamp
 // of the present active period is written when that period starts, the runtime is sealed when
-// the first one does. It puts back a deadline that an update drops.
+// the first one does. It gives a new TrainJob the deadline that its runtime or a LifecyclePolicy
+// says, refuses one that a policy does not allow, and puts back a deadline that an update drops.
 //
 // It fails closed: a TrainJob that starts without its stamp could end early or late. The
 // webhook configuration calls it only where one of these fields can be at stake, so that
@@ -35,10 +38,16 @@ type TrainJobMutator struct {
 	Clock    clock.PassiveClock
 	Runtimes *snapshot.Resolver
 	Metrics  *snapshot.AdmissionMetrics
+	// Policies finds what LifecyclePolicies say.
+	Policies *policy.Reader
+	// HasActiveDeadline tells whether the API of TrainJobs has spec.activeDeadlineSeconds.
+	HasActiveDeadline func(ctx context.Context) bool
+	Decisions         *policy.Metrics
 }
 
-// Handle answers one admission request. It refuses what it cannot decode (400), and the start
-// of a TrainJob whose runtime does not exist (422); 500 when the runtime cannot be read.
+// Handle answers one admission request. It refuses what it cannot decode (400), and what a
+// policy does not allow and the start of a TrainJob whose runtime does not exist (422); 500 when
+// the runtime or the policies cannot be read.
 func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	before, after, err := decodeTrainJobs(req)
 	if err != nil {
@@ -46,29 +55,38 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 	}
 	now := deadline.Now(before, after, m.Clock.Now())
 	want := m.protected(before, after, now)
-	var warning string
+	var patch []jsonpatch.Operation
+	var warnings []string
 	if after.ManagedByTrainer() {
+		// One read of the runtime serves all that is asked about it.
+		runtime := sync.OnceValues(func() (*snapshot.Packed, error) {
+			return m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
+		})
+		keep := deadline.SettingsOf(after)
 		var refusal *field.Error
-		if warning, refusal, err = m.seal(ctx, req, before, after, want, now); err != nil {
+		if before == nil {
+			keep.Spec, refusal, err = m.decide(ctx, req, after, runtime, want)
+		} else {
+			keep, warnings = deadline.Keep(before, after)
+			want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
+		}
+		var warning string
+		if err == nil && refusal == nil {
+			warning, refusal, err = m.seal(ctx, req, before, after, runtime, want, now)
+		}
+		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if refusal != nil {
 			return invalid(after, field.ErrorList{refusal})
 		}
-	}
-	var patch []jsonpatch.Operation
-	var warnings []string
-	if before != nil && after.ManagedByTrainer() {
-		var keep deadline.Settings
-		keep, warnings = deadline.Keep(before, after)
 		patch = specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, keep.Spec)
-		want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
 	}
 	if before == nil {
 		patch = append(patch, kueueTwice(req.Object.Raw)...)
-	}
-	if warning != "" {
-		warnings = append(warnings, warning)
 	}
 	patch = append(patch, annotationPatch(after.Annotations, want)...)
 	return admission.Patched("", patch...).WithWarnings(warnings...)

@@ -17,14 +17,15 @@ import (
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/internal/ttl"
 )
 
 // TrainJobValidatePath is where the validating webhook of TrainJobs is served.
 const TrainJobValidatePath = "/validate-trainjob"
 
 // TrainJobValidator is the validating webhook of TrainJobs, on CREATE and UPDATE. It refuses
-// deadlines out of bounds, changes of a deadline, and runtimePatches that would forge what
-// Signalbox writes on the JobSet.
+// deadlines and times to stay that are out of bounds, changes of a deadline, and runtimePatches
+// that would forge what Signalbox writes on the JobSet.
 //
 // It fails closed, for the same requests as the mutating webhook: a deadline that slipped
 // past could not be corrected later, being immutable.
@@ -41,7 +42,7 @@ func (*TrainJobValidator) Handle(_ context.Context, req admission.Request) admis
 	if !after.ManagedByTrainer() || deleting {
 		return admission.Allowed("")
 	}
-	errs := deadline.Validate(before, after)
+	errs := append(deadline.Validate(before, after), ttl.Validate(before, after)...)
 	patched, err := validatePatches(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)

@@ -15,13 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// Bounds of a deadline in seconds. MaxSeconds, 136 years, is the largest that fits 32 bits;
-// from 9223372037 on the nanoseconds would overflow 64 bits and lie in the past.
-const (
-	MinSeconds = 1
-	MaxSeconds = 4294967295
-)
-
 // MinRequeue is the least time between two looks at a TrainJob whose rest, by the skew of
 // clocks or by a conflict at the last moment, is zero or negative: never a tight loop.
 const MinRequeue = time.Second
@@ -71,8 +64,11 @@ type Decision struct {
 	Start    time.Time
 	Limit    time.Duration
 	Deadline time.Time
-	// Source is where Limit comes from.
+	// Source is where Limit stands.
 	Source Source
+	// By names, as KIND/NAME, the runtime or the LifecyclePolicy that Limit comes from; "" for
+	// the TrainJob's own.
+	By string
 	// RequeueAfter is when to look again: the exact rest while Waiting, MinRequeue when
 	// Expired, zero (never) when None.
 	RequeueAfter time.Duration
@@ -95,6 +91,7 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 		Limit:    limit,
 		Deadline: start.Add(limit),
 		Source:   source,
+		By:       job.Annotations[v1alpha1.AnnotationActiveDeadlineSource],
 	}
 	decision.RequeueAfter = decision.Deadline.Sub(now)
 	if decision.RequeueAfter <= 0 {
@@ -141,15 +138,16 @@ func (d Decision) WarnAt(most time.Duration) time.Time {
 	return d.Deadline.Add(-min(most, d.Limit/10))
 }
 
-// limitOf returns the limit of the TrainJob and its source, or zero when it has none. A
-// value above MaxSeconds, stored before anyone checked, counts as MaxSeconds: the least
-// surprising reading of it, where stock computes an instant in the past.
+// limitOf returns the limit of the TrainJob and its source, or zero when it has none, or one that
+// Trainer looks after by a run policy. A value above MaxSeconds, stored before anyone checked,
+// counts as MaxSeconds: the least surprising reading of it, where stock computes an instant in
+// the past.
 func limitOf(job *trainer.TrainJob) (time.Duration, Source) {
 	if seconds := job.Spec.ActiveDeadlineSeconds; seconds != nil {
 		return limit(*seconds), SourceSpec
 	}
 	value, found := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
-	if !found {
+	if !found || job.OwnDeadline() != nil {
 		return 0, ""
 	}
 	seconds, err := strconv.ParseInt(value, 10, 64)
@@ -160,10 +158,10 @@ func limitOf(job *trainer.TrainJob) (time.Duration, Source) {
 }
 
 func limit(seconds int64) time.Duration {
-	if seconds < MinSeconds {
+	if seconds < v1alpha1.MinDeadlineSeconds {
 		return 0
 	}
-	return time.Duration(min(seconds, MaxSeconds)) * time.Second
+	return time.Duration(min(seconds, v1alpha1.MaxSeconds)) * time.Second
 }
 
 // activeSince returns when the active TrainJob last became active, or the zero time when

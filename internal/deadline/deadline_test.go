@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
@@ -141,16 +142,16 @@ func TestEvaluate(t *testing.T) {
 		},
 		"never stored, so never active": {job: builder.TrainJob("ns", "job").Deadline(60), now: at(0)},
 		"the largest deadline": {
-			job: job().Deadline(MaxSeconds).Stamp(at(0)), now: at(0),
-			want: waiting(at(0), MaxSeconds*time.Second, MaxSeconds*time.Second, SourceSpec),
+			job: job().Deadline(v1alpha1.MaxSeconds).Stamp(at(0)), now: at(0),
+			want: waiting(at(0), v1alpha1.MaxSeconds*time.Second, v1alpha1.MaxSeconds*time.Second, SourceSpec),
 		},
 		"a deadline that would overflow counts as the largest": {
 			job: job().Deadline(9223372037).Stamp(at(0)), now: at(60),
-			want: waiting(at(0), MaxSeconds*time.Second, MaxSeconds*time.Second-time.Minute, SourceSpec),
+			want: waiting(at(0), v1alpha1.MaxSeconds*time.Second, v1alpha1.MaxSeconds*time.Second-time.Minute, SourceSpec),
 		},
 		"the largest integer counts as the largest deadline": {
 			job: job().Deadline(math.MaxInt64).Stamp(at(0)), now: at(0),
-			want: waiting(at(0), MaxSeconds*time.Second, MaxSeconds*time.Second, SourceSpec),
+			want: waiting(at(0), v1alpha1.MaxSeconds*time.Second, v1alpha1.MaxSeconds*time.Second, SourceSpec),
 		},
 		"zero is no deadline":     {job: job().Deadline(0), now: at(1e6)},
 		"negative is no deadline": {job: job().Deadline(-1), now: at(1e6)},
@@ -179,7 +180,7 @@ func TestEvaluate(t *testing.T) {
 func FuzzEvaluate(f *testing.F) {
 	f.Add(int64(60), "", "2026-03-01T12:00:00.25Z", int8(-1), int64(0), int64(0), false)
 	f.Add(int64(0), "60", "", int8(0), int64(100), int64(159), false)
-	f.Add(int64(MaxSeconds), "", "2026-03-01T12:00:00Z", int8(1), int64(50), int64(math.MaxInt32), false)
+	f.Add(int64(v1alpha1.MaxSeconds), "", "2026-03-01T12:00:00Z", int8(1), int64(50), int64(math.MaxInt32), false)
 	f.Add(int64(math.MaxInt64), "0x10", "9999-12-31T23:59:59Z", int8(0), int64(-1), int64(1), true)
 	f.Add(int64(math.MinInt64), "-1", "0001-01-01T00:00:00Z", int8(-1), int64(0), int64(-1), false)
 	f.Fuzz(func(t *testing.T, seconds int64, annotation, stamp string, suspended int8, since, now int64, suspend bool) {

@@ -7,23 +7,40 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// reasonApproaching is the reason of the event that announces a deadline.
-const reasonApproaching = "DeadlineApproaching"
+// Reasons of the events that tell of a deadline: that a TrainJob was given one, and that it
+// comes near.
+const (
+	reasonGiven       = "DeadlineSet"
+	reasonApproaching = "DeadlineApproaching"
+)
 
 // tell writes a warning event about the TrainJob, once for each reason and occasion.
 func (r *Reconciler) tell(ctx context.Context, job *trainer.TrainJob, reason, text string, occasion, now time.Time) {
-	about := corev1.ObjectReference{
-		APIVersion: trainer.GroupVersion.String(), Kind: trainer.TrainJobKind,
-		Namespace: job.Namespace, Name: job.Name, UID: job.UID,
+	event.Warn(ctx, r.Client, job.Reference(), reason, text, strconv.FormatInt(occasion.UnixNano(), 10), now)
+}
+
+// tellGiven writes the event of a deadline that a new TrainJob was given by its runtime or a
+// policy, once.
+func (r *Reconciler) tellGiven(ctx context.Context, job *trainer.TrainJob, now time.Time) {
+	by := job.Annotations[v1alpha1.AnnotationActiveDeadlineSource]
+	limit, source := limitOf(job)
+	if by == "" || limit == 0 || job.Terminal() || !job.ManagedByTrainer() || now.Sub(job.CreationTimestamp.Time) > newsFor {
+		return
 	}
-	event.Warn(ctx, r.Client, about, reason, text, strconv.FormatInt(occasion.UnixNano(), 10), now)
+	if r.told != nil {
+		if _, told := r.told.Get(job.UID); told {
+			return
+		}
+		r.told.Add(job.UID, nil)
+	}
+	event.Note(ctx, r.Client, job.Reference(), reasonGiven, fmt.Sprintf("%s is %d s, from %s", source, int64(limit.Seconds()), by), "", now)
 }
 
 // newsFor is how long an expiry is worth an event: a restart must not tell again of all that
@@ -56,16 +73,24 @@ const activeSinceText = "active since "
 // exceeded says what happened, for the condition and the event.
 func exceeded(decision Decision, neverReady bool) string {
 	text := fmt.Sprintf(activeSinceText+"%s, longer than the limit of %d s (%s)",
-		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.Source)
+		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.origin())
 	if neverReady {
 		text += "; no pod was ever ready"
 	}
 	return text
 }
 
+// origin says where the limit stands, and who set it if that was not the TrainJob's author.
+func (d Decision) origin() string {
+	if d.By == "" {
+		return string(d.Source)
+	}
+	return string(d.Source) + " from " + d.By
+}
+
 // approaching says what is about to happen.
 func approaching(decision Decision, now time.Time) string {
 	return fmt.Sprintf("%s left of the limit of %d s (%s); active since %s",
-		decision.Deadline.Sub(now).Round(time.Second), int64(decision.Limit.Seconds()), decision.Source,
+		decision.Deadline.Sub(now).Round(time.Second), int64(decision.Limit.Seconds()), decision.origin(),
 		decision.Start.UTC().Format(time.RFC3339))
 }

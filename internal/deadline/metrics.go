@@ -2,12 +2,14 @@ package deadline
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -32,8 +34,8 @@ func NewMetrics(registry prometheus.Registerer, jobs client.Reader, clock clock.
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 1800},
 		}),
 	}
-	// Both series exist from the start, so that a rate over them works from the first expiry.
-	for _, source := range []string{sourceLabel[SourceSpec], sourceLabel[SourceAnnotation]} {
+	// All series exist from the start, so that a rate over them works from the first expiry.
+	for _, source := range []string{"spec", "annotation", "runtime", "policy"} {
 		m.expirations.WithLabelValues(source)
 	}
 	waiting := &waitingCollector{
@@ -50,12 +52,22 @@ func NewMetrics(registry prometheus.Registerer, jobs client.Reader, clock clock.
 	return m, nil
 }
 
-// sourceLabel gives each source its short form as a label value.
-var sourceLabel = map[Source]string{SourceSpec: "spec", SourceAnnotation: "annotation"}
+// sourceLabel says in short where the limit comes from.
+func sourceLabel(d Decision) string {
+	switch {
+	case strings.HasPrefix(d.By, v1alpha1.LifecyclePolicyKind+"/"):
+		return "policy"
+	case d.By != "":
+		return "runtime"
+	case d.Source == SourceAnnotation:
+		return "annotation"
+	}
+	return "spec"
+}
 
 // expired counts a TrainJob for which Failed was stored at the instant stored.
 func (m *Metrics) expired(decision Decision, stored time.Time) {
-	m.expirations.WithLabelValues(sourceLabel[decision.Source]).Inc()
+	m.expirations.WithLabelValues(sourceLabel(decision)).Inc()
 	m.lag.Observe(stored.Sub(decision.Deadline).Seconds())
 }
 

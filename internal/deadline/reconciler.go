@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -51,10 +52,18 @@ type Reconciler struct {
 	// WarnBefore is how long before its deadline, at most, a TrainJob gets an event that
 	// announces it; zero for none.
 	WarnBefore time.Duration
+
+	// told holds by UID who has had the event of the deadline that they were given, to spare
+	// the request; nil before SetupWithManager.
+	told *lru.Cache
 }
+
+// lately bounds how many TrainJobs told holds; those it forgets cost a request more.
+const lately = 4096
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+	r.told = lru.New(lately)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("deadline").
 		// A periodic resync changes nothing stored: timers do the waiting.
@@ -85,6 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := r.Clock.Now()
+	r.tellGiven(ctx, job, now)
 	decision := Evaluate(job, now)
 	if decision.State == Expired {
 		var err error
@@ -237,6 +247,15 @@ func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time
 	}
 	r.tellOf(ctx, job, now)
 	return nil
+}
+
+// Finish ends what is left of the TrainJob if it has failed by its deadline: for whoever is about
+// to delete it.
+func (r *Reconciler) Finish(ctx context.Context, job *trainer.TrainJob) error {
+	if !job.DeadlineExceeded() || !job.ManagedByTrainer() {
+		return nil
+	}
+	return r.finish(ctx, job, r.Clock.Now())
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)

@@ -16,11 +16,8 @@ var (
 	annotationPath = field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationActiveDeadlineSeconds)
 )
 
-// Texts of apimachinery and of the API server's own validation.
-const (
-	immutable    = "field is immutable"
-	notAnInteger = "must be a whole number of seconds"
-)
+// immutable is apimachinery's text.
+const immutable = "field is immutable"
 
 // Settings are the places in which a TrainJob carries a deadline, nil where it does not.
 type Settings struct {
@@ -100,30 +97,21 @@ func validateSpec(seconds *int64) field.ErrorList {
 	if seconds == nil {
 		return nil
 	}
-	return validateSeconds(specPath, *seconds, *seconds)
+	return validateSeconds(specPath, strconv.FormatInt(*seconds, 10), *seconds)
 }
 
 func validateAnnotation(value *string) field.ErrorList {
-	if value == nil {
+	if value == nil || *value == v1alpha1.None {
 		return nil
 	}
-	seconds, err := strconv.ParseInt(*value, 10, 64)
-	if err != nil {
-		return field.ErrorList{field.Invalid(annotationPath, *value,
-			fmt.Sprintf("%s from %d to %d", notAnInteger, MinSeconds, MaxSeconds))}
-	}
-	return validateSeconds(annotationPath, seconds, *value)
+	return validateSeconds(annotationPath, *value, *value)
 }
 
-func validateSeconds(path *field.Path, seconds int64, value any) field.ErrorList {
-	switch {
-	case seconds < MinSeconds:
-		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be greater than or equal to %d", MinSeconds))}
-	case seconds > MaxSeconds:
-		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be less than or equal to %d", MaxSeconds))}
-	default:
-		return nil
+func validateSeconds(path *field.Path, text string, value any) field.ErrorList {
+	if _, err := v1alpha1.ParseSeconds(text, v1alpha1.MinDeadlineSeconds); err != nil {
+		return field.ErrorList{field.Invalid(path, value, err.Error())}
 	}
+	return nil
 }
 
 // shown is the value of a setting for an error's text, null where it is missing.

@@ -42,6 +42,15 @@ func About(object client.Object) corev1.ObjectReference {
 // object without a namespace is in the namespace default, where kubectl looks for it. An event
 // that cannot be written is logged and holds nothing up.
 func Warn(ctx context.Context, c client.Client, about corev1.ObjectReference, reason, text, occasion string, now time.Time) {
+	write(ctx, c, about, corev1.EventTypeWarning, reason, text, occasion, now)
+}
+
+// Note writes an event as Warn does, of something that is as it should be.
+func Note(ctx context.Context, c client.Client, about corev1.ObjectReference, reason, text, occasion string, now time.Time) {
+	write(ctx, c, about, corev1.EventTypeNormal, reason, text, occasion, now)
+}
+
+func write(ctx context.Context, c client.Client, about corev1.ObjectReference, kind, reason, text, occasion string, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
 	hash := fnv.New64a()
@@ -63,7 +72,7 @@ func Warn(ctx context.Context, c client.Client, about corev1.ObjectReference, re
 	event := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%016x", prefix, hash.Sum64())},
 		InvolvedObject: about,
-		Type:           corev1.EventTypeWarning, Reason: reason, Message: text,
+		Type:           kind, Reason: reason, Message: text,
 		Source:         corev1.EventSource{Component: v1alpha1.FieldManager},
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}

@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,8 +20,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// reasonSecondClock is the reason of the event about a clock in a stored runtime.
-const reasonSecondClock = "SecondClock"
+// Reasons of the events about a stored runtime: a clock in it, and a default for its TrainJobs
+// that is none, so that they do not get it.
+const (
+	reasonSecondClock    = "SecondClock"
+	reasonInvalidDefault = "InvalidDefault"
+)
 
 // NewAuditMetric registers the number of stored runtimes with a clock of their own, by kind.
 func NewAuditMetric(registry prometheus.Registerer) (*prometheus.GaugeVec, error) {
@@ -30,8 +36,8 @@ func NewAuditMetric(registry prometheus.Registerer) (*prometheus.GaugeVec, error
 	return metric, registry.Register(metric)
 }
 
-// Auditor reports stored runtimes that have a clock of their own: those that were there before
-// the webhook, or came while it was away. It changes nothing.
+// Auditor reports stored runtimes that have a clock of their own, or a default that is none:
+// those that were there before the webhook, or came while it was away. It changes nothing.
 type Auditor struct {
 	// Kind is the kind of runtime.
 	Kind string
@@ -71,14 +77,20 @@ func (a *Auditor) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	spec, _ := runtime.Object["spec"].(map[string]any)
 	errs := Clocks(nil, spec)
 	a.count(req.NamespacedName, len(errs) > 0)
+	a.tell(ctx, runtime, reasonSecondClock, errs)
+	a.tell(ctx, runtime, reasonInvalidDefault, Defaults(nil, runtime.GetAnnotations()))
+	return reconcile.Result{}, nil
+}
+
+// tell reports what is wrong with a runtime.
+func (a *Auditor) tell(ctx context.Context, runtime *unstructured.Unstructured, reason string, errs field.ErrorList) {
 	if len(errs) == 0 {
-		return reconcile.Result{}, nil
+		return
 	}
 	text := errs.ToAggregate().Error()
-	log.FromContext(ctx).Info("a stored runtime has a clock of its own", "kind", a.Kind, "fields", text)
+	log.FromContext(ctx).Info("a stored runtime is not as it should be", "kind", a.Kind, "reason", reason, "fields", text)
 	// Its name follows from the text, so that a restart does not tell again.
-	event.Warn(ctx, a.Client, event.About(runtime), reasonSecondClock, text, text, a.Clock.Now())
-	return reconcile.Result{}, nil
+	event.Warn(ctx, a.Client, event.About(runtime), reason, text, text, a.Clock.Now())
 }
 
 // count notes whether the runtime has a clock, and sets the metric.

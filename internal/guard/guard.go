@@ -13,13 +13,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
 // What to use instead of a field that is not allowed.
 const (
 	deadlineText = "must not be set in a runtime: it is a second clock, by which pods end without their TrainJob; use spec.activeDeadlineSeconds of the TrainJob"
-	ttlText      = "must not be set in a runtime: it deletes what its TrainJob still counts; delete the TrainJob when it is finished"
+	ttlText      = "must not be set in a runtime: it deletes what its TrainJob still counts; set lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished on the runtime"
 )
 
 // Clocks returns an error for each field of the runtime's spec that is a clock of its own, with
@@ -59,6 +60,29 @@ func eachClock(spec map[string]any, found func(key string, path *field.Path, val
 		look("Job "+name, job, child(entry, "template", "spec"), true, true)
 		look("pod "+name, job.Child("template", "spec"), child(entry, "template", "spec", "template", "spec"), true, false)
 	}
+}
+
+// Defaults returns an error for each annotation of a runtime that sets a default of its
+// TrainJobs and is not a number of seconds that it may be. What is in before, the annotations
+// that are stored, is not an error again; it is nil for a new runtime.
+func Defaults(before, after map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, setting := range []struct {
+		key   string
+		least int64
+	}{
+		{v1alpha1.AnnotationDefaultActiveDeadlineSeconds, v1alpha1.MinDeadlineSeconds},
+		{v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, v1alpha1.MinTTLSeconds},
+	} {
+		value, found := after[setting.key]
+		if stored, was := before[setting.key]; !found || was && stored == value {
+			continue
+		}
+		if _, err := v1alpha1.ParseSeconds(value, setting.least); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(setting.key), value, err.Error()))
+		}
+	}
+	return errs
 }
 
 // Needs are what unfinished TrainJobs need of their runtime beside its replicatedJobs and

@@ -13,7 +13,7 @@ import (
 
 const (
 	secondClock = "must not be set in a runtime: it is a second clock, by which pods end without their TrainJob; use spec.activeDeadlineSeconds of the TrainJob"
-	secondTTL   = "must not be set in a runtime: it deletes what its TrainJob still counts; delete the TrainJob when it is finished"
+	secondTTL   = "must not be set in a runtime: it deletes what its TrainJob still counts; set lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished on the runtime"
 )
 
 // specOf decodes the spec of a runtime as the webhook does.

@@ -46,6 +46,9 @@ const maxContent = 8 << 20
 // Packed is a snapshot that is ready to be sealed into any number of TrainJobs. Packing is
 // work, so it is done once for each state of a runtime.
 type Packed struct {
+	// Settings are what the runtime says about the lifecycle of its TrainJobs.
+	Settings trainer.RuntimeSettings
+
 	source, revision string
 	// compressed is nil when it is too large; its size is known all the same.
 	compressed     []byte
@@ -60,7 +63,7 @@ func (s *Snapshot) Pack() *Packed {
 	// Writing to memory cannot fail.
 	_, _ = compressor.Write(content)
 	_ = compressor.Close()
-	p := &Packed{source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
+	p := &Packed{Settings: trainer.SettingsOf(s.object), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
 	if p.size <= MaxCompressed {
 		p.compressed = out.Bytes()
 	}

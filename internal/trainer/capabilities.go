@@ -19,6 +19,10 @@ type Capabilities struct {
 	// terminationGracePeriodSeconds of the pod patches in spec.runtimePatches, which came
 	// with the same release.
 	RuntimeSnapshot bool
+	// TTL: TrainJobs have spec.ttlSecondsAfterFinished. No released Trainer knows it.
+	TTL bool
+	// RunPolicy: TrainJobs have spec.runPolicy. No released Trainer knows it.
+	RunPolicy bool
 }
 
 // Detect finds out what the Trainer of this CRD knows.
@@ -30,6 +34,8 @@ func Detect(crd *apiextensionsv1.CustomResourceDefinition) Capabilities {
 		}
 		spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
 		_, found.ActiveDeadline = spec.Properties["activeDeadlineSeconds"]
+		_, found.TTL = spec.Properties["ttlSecondsAfterFinished"]
+		_, found.RunPolicy = spec.Properties["runPolicy"]
 		found.RuntimeSnapshot = mentions(spec.Properties["runtimePatches"], "terminationGracePeriodSeconds")
 	}
 	return found

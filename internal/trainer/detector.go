@@ -59,6 +59,13 @@ func (d *Detector) KeepsSnapshots(ctx context.Context) bool {
 	return err != nil || found.RuntimeSnapshot
 }
 
+// HasActiveDeadline tells whether TrainJobs have spec.activeDeadlineSeconds. While that is not
+// known they are taken not to: the annotation serves with every Trainer.
+func (d *Detector) HasActiveDeadline(ctx context.Context) bool {
+	found, err := d.Capabilities(ctx)
+	return err == nil && found.ActiveDeadline
+}
+
 // CacheCRD is what a cache must hold for a Detector: the CRD of TrainJobs alone. It is read
 // only, so that it need not be copied each time.
 func CacheCRD() cache.ByObject {
@@ -99,8 +106,11 @@ func (d *Detector) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	d.set("active_deadline_seconds", found.ActiveDeadline)
 	d.set("runtime_snapshot", found.RuntimeSnapshot)
+	d.set("ttl_seconds_after_finished", found.TTL)
+	d.set("run_policy", found.RunPolicy)
 	log.FromContext(ctx).Info("what the installed Trainer knows",
-		"activeDeadlineSeconds", found.ActiveDeadline, "runtimeSnapshot", found.RuntimeSnapshot)
+		"activeDeadlineSeconds", found.ActiveDeadline, "runtimeSnapshot", found.RuntimeSnapshot,
+		"ttlSecondsAfterFinished", found.TTL, "runPolicy", found.RunPolicy)
 	return reconcile.Result{}, nil
 }
 

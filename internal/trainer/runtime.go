@@ -3,6 +3,7 @@ package trainer
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -36,6 +37,15 @@ func (r RuntimeRef) GroupVersionKind() schema.GroupVersionKind {
 	}
 }
 
+// Key names the runtime that a TrainJob in this namespace refers to; the namespace of one that
+// belongs to the cluster is empty.
+func (r RuntimeRef) Key(namespace string) types.NamespacedName {
+	if r.GroupVersionKind().Kind != TrainingRuntimeKind {
+		namespace = ""
+	}
+	return types.NamespacedName{Namespace: namespace, Name: r.Name}
+}
+
 // Known tells whether the runtime is of a kind that Trainer knows.
 func (r RuntimeRef) Known() bool {
 	gvk := r.GroupVersionKind()
@@ -67,4 +77,33 @@ func NewRuntime(kind string) *unstructured.Unstructured {
 	runtime := &unstructured.Unstructured{}
 	runtime.SetGroupVersionKind(GroupVersion.WithKind(kind))
 	return runtime
+}
+
+// RuntimeSettings are what a runtime says about the lifecycle of its TrainJobs.
+//
+// +kubebuilder:object:generate=false
+type RuntimeSettings struct {
+	// Name is KIND/NAME; "" when there is no runtime.
+	Name string
+	// Labels and Annotations are those of the runtime itself.
+	Labels, Annotations map[string]string
+	// OwnDeadline and OwnTTL tell whether the runtime sets the limits of a later Trainer, which
+	// that looks after itself.
+	OwnDeadline, OwnTTL bool
+}
+
+// SettingsOf returns what the runtime, as JSON decodes into a map, says.
+func SettingsOf(runtime map[string]any) RuntimeSettings {
+	object := unstructured.Unstructured{Object: runtime}
+	has := func(path ...string) bool {
+		value, found, err := unstructured.NestedFieldNoCopy(runtime, append([]string{"spec"}, path...)...)
+		return found && err == nil && value != nil
+	}
+	return RuntimeSettings{
+		Name:        object.GetKind() + "/" + object.GetName(),
+		Labels:      object.GetLabels(),
+		Annotations: object.GetAnnotations(),
+		OwnDeadline: has("activeDeadlineSeconds") || has("runPolicy", "activeDeadlineSeconds"),
+		OwnTTL:      has("ttlSecondsAfterFinished") || has("runPolicy", "ttlSecondsAfterFinished"),
+	}
 }

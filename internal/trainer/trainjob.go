@@ -9,6 +9,10 @@
 package trainer
 
 import (
+	"encoding/json"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,6 +72,49 @@ type TrainJobSpec struct {
 	Initializer *Initializer `json:"initializer,omitempty"`
 	// ManagedBy names who runs the TrainJob; absent is ControllerName.
 	ManagedBy *string `json:"managedBy,omitempty"`
+	// TTLSecondsAfterFinished and RunPolicy no Trainer knows yet; the proposals name them.
+	TTLSecondsAfterFinished *Setting   `json:"ttlSecondsAfterFinished,omitempty"`
+	RunPolicy               *RunPolicy `json:"runPolicy,omitempty"`
+}
+
+// RunPolicy is the part of a run policy that decides the lifecycle.
+type RunPolicy struct {
+	ActiveDeadlineSeconds   *Setting `json:"activeDeadlineSeconds,omitempty"`
+	TTLSecondsAfterFinished *Setting `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// UnmarshalJSON reads a run policy; one that is no object sets nothing.
+func (p *RunPolicy) UnmarshalJSON(data []byte) error {
+	type fields RunPolicy
+	var read fields
+	// Not to read what a later Trainer may write there must not keep anybody from reading
+	// TrainJobs.
+	if err := json.Unmarshal(data, &read); err == nil {
+		*p = RunPolicy(read)
+	}
+	return nil
+}
+
+// Setting is a field of a later Trainer that is set, to whatever.
+type Setting struct {
+	// Seconds is its value where it is a whole number.
+	Seconds *int64 `json:"-"`
+}
+
+// MarshalJSON writes what was read of the value.
+func (s Setting) MarshalJSON() ([]byte, error) {
+	if s.Seconds == nil {
+		return []byte("{}"), nil
+	}
+	return strconv.AppendInt(nil, *s.Seconds, 10), nil
+}
+
+// UnmarshalJSON reads a value of any type.
+func (s *Setting) UnmarshalJSON(data []byte) error {
+	if seconds, err := strconv.ParseInt(string(data), 10, 64); err == nil {
+		s.Seconds = &seconds
+	}
+	return nil
 }
 
 // Initializer is the part of a TrainJob's initializer that tells which there are.
@@ -94,6 +141,14 @@ type TrainJobList struct {
 	Items []TrainJob `json:"items"`
 }
 
+// Reference names the TrainJob as an event does.
+func (j *TrainJob) Reference() corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: GroupVersion.String(), Kind: TrainJobKind,
+		Namespace: j.Namespace, Name: j.Name, UID: j.UID,
+	}
+}
+
 // Active tells whether the TrainJob is not suspended.
 func (j *TrainJob) Active() bool {
 	return j.Spec.Suspend == nil || !*j.Spec.Suspend
@@ -106,14 +161,49 @@ func (j *TrainJob) ManagedByTrainer() bool {
 
 // Terminal tells whether the TrainJob is finished, well or not.
 func (j *TrainJob) Terminal() bool {
-	return meta.IsStatusConditionTrue(j.Status.Conditions, ConditionComplete) ||
-		meta.IsStatusConditionTrue(j.Status.Conditions, ConditionFailed)
+	return j.FinishedAt() != nil
 }
 
 // DeadlineExceeded tells whether the TrainJob has failed by its deadline, whoever found that.
 func (j *TrainJob) DeadlineExceeded() bool {
 	failed := meta.FindStatusCondition(j.Status.Conditions, ConditionFailed)
 	return failed != nil && failed.Status == metav1.ConditionTrue && failed.Reason == ReasonDeadlineExceeded
+}
+
+// OwnDeadline returns the deadline of the TrainJob that Trainer itself looks after by a run
+// policy; nil when there is none.
+func (j *TrainJob) OwnDeadline() *Setting {
+	if j.Spec.RunPolicy == nil {
+		return nil
+	}
+	return j.Spec.RunPolicy.ActiveDeadlineSeconds
+}
+
+// OwnTTL tells whether Trainer itself removes the TrainJob after it has finished.
+func (j *TrainJob) OwnTTL() bool {
+	return j.Spec.TTLSecondsAfterFinished != nil ||
+		j.Spec.RunPolicy != nil && j.Spec.RunPolicy.TTLSecondsAfterFinished != nil
+}
+
+// FinishedAt returns the condition by which the TrainJob is finished; nil while it is not.
+func (j *TrainJob) FinishedAt() *metav1.Condition {
+	for i := range j.Status.Conditions {
+		c := &j.Status.Conditions[i]
+		if (c.Type == ConditionComplete || c.Type == ConditionFailed) && c.Status == metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// LabelMultiKueueOrigin is on a TrainJob that Kueue copied to the cluster where it runs.
+const LabelMultiKueueOrigin = "kueue.x-k8s.io/multikueue-origin"
+
+// CopyOfMultiKueue tells whether the TrainJob is, as its labels say, a copy that Kueue made of
+// one of another cluster.
+func (j *TrainJob) CopyOfMultiKueue() bool {
+	_, found := j.Labels[LabelMultiKueueOrigin]
+	return found
 }
 
 // IsGroup tells whether an apiVersion (GROUP/VERSION) is of Trainer's group.

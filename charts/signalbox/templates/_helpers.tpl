@@ -156,7 +156,8 @@ matchExpressions:
     request.operation == 'CREATE' ||
     (object.?spec.?suspend.orValue(false) == true) != (oldObject.?spec.?suspend.orValue(false) == true) ||
     object.?spec.?activeDeadlineSeconds != oldObject.?spec.?activeDeadlineSeconds ||
-    ['resumed-at', 'runtime-source', 'runtime-revision', 'runtime-snapshot', 'active-deadline-seconds'].exists(name,
+    ['resumed-at', 'runtime-source', 'runtime-revision', 'runtime-snapshot', 'active-deadline-seconds',
+    'active-deadline-source', 'ttl-seconds-after-finished'].exists(name,
     object.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name] !=
     oldObject.metadata.?annotations[?'lifecycle.trainer.kubeflow.org/' + name]) ||
     (object.?spec.?runtimePatches != oldObject.?spec.?runtimePatches &&
