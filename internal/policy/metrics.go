@@ -1,6 +1,12 @@
 package policy
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
 
 // Metrics are the figures of what policies and defaults decide.
 type Metrics struct {
@@ -11,7 +17,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "signalbox_policy_decisions_total",
-		Help: "Creations of TrainJobs, as often as the webhook is asked about them, by what was decided of the deadline and by which runtime or policy.",
+		Help: "Creations of TrainJobs, as often as the webhook is asked about them, by what was decided of the deadline, and by which policy or runtime of the cluster, or a TrainingRuntime.",
 	}, []string{"decision", "by"})}
 	return m, registry.Register(m.decisions)
 }
@@ -21,5 +27,10 @@ func (m *Metrics) Count(decision Decision) {
 	if m == nil {
 		return
 	}
-	m.decisions.WithLabelValues(decision.What, decision.By).Inc()
+	by := decision.By
+	if kind, _, _ := strings.Cut(by, "/"); kind == trainer.TrainingRuntimeKind {
+		// Users make these: their names would be series without end.
+		by = kind
+	}
+	m.decisions.WithLabelValues(decision.What, by).Inc()
 }

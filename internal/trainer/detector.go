@@ -104,13 +104,13 @@ func (d *Detector) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if said := d.said.Swap(&found); said != nil && *said == found {
 		return reconcile.Result{}, nil
 	}
+	log.FromContext(ctx).Info("what the installed Trainer knows",
+		"activeDeadlineSeconds", found.ActiveDeadline, "runtimeSnapshot", found.RuntimeSnapshot,
+		"ttlSecondsAfterFinished", found.TTL, "runPolicy", found.RunPolicy)
 	d.set("active_deadline_seconds", found.ActiveDeadline)
 	d.set("runtime_snapshot", found.RuntimeSnapshot)
 	d.set("ttl_seconds_after_finished", found.TTL)
 	d.set("run_policy", found.RunPolicy)
-	log.FromContext(ctx).Info("what the installed Trainer knows",
-		"activeDeadlineSeconds", found.ActiveDeadline, "runtimeSnapshot", found.RuntimeSnapshot,
-		"ttlSecondsAfterFinished", found.TTL, "runPolicy", found.RunPolicy)
 	return reconcile.Result{}, nil
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// Each example is applied as a user would, with strict validation, and runs or waits as it
-// says.
+// Each example of a TrainJob is applied as a user would, with strict validation, and runs or
+// waits as it says.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../examples/*.yaml")
+	files, err := filepath.Glob("../../examples/trainjob-*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("examples: %v, %v", files, err)
 	}

@@ -33,12 +33,15 @@ func testDetection(s *scene, before trainer.Capabilities, from int) {
 // detects waits until the metric of both parts says what Trainer knows.
 func (s *scene) detects(want trainer.Capabilities) {
 	s.Helper()
-	series := map[string]float64{"active_deadline_seconds": 0, "runtime_snapshot": 0}
-	if want.ActiveDeadline {
-		series["active_deadline_seconds"] = 1
-	}
-	if want.RuntimeSnapshot {
-		series["runtime_snapshot"] = 1
+	series := map[string]float64{}
+	for name, has := range map[string]bool{
+		"active_deadline_seconds": want.ActiveDeadline, "runtime_snapshot": want.RuntimeSnapshot,
+		"ttl_seconds_after_finished": want.TTL, "run_policy": want.RunPolicy,
+	} {
+		series[name] = 0
+		if has {
+			series[name] = 1
+		}
 	}
 	for _, part := range []*cluster.Process{shared.Reconciler, shared.Webhook} {
 		s.eventually("the metric of what Trainer knows, of "+part.Name, func() (bool, string) {
@@ -91,14 +94,18 @@ func (s *scene) said(from int, want ...trainer.Capabilities) {
 				Message         string `json:"msg"`
 				ActiveDeadline  *bool  `json:"activeDeadlineSeconds"`
 				RuntimeSnapshot *bool  `json:"runtimeSnapshot"`
+				TTL             *bool  `json:"ttlSecondsAfterFinished"`
+				RunPolicy       *bool  `json:"runPolicy"`
 			}
 			if json.Unmarshal(line, &entry) != nil || entry.Message != "what the installed Trainer knows" {
 				continue
 			}
-			if entry.ActiveDeadline == nil || entry.RuntimeSnapshot == nil {
+			if entry.ActiveDeadline == nil || entry.RuntimeSnapshot == nil || entry.TTL == nil || entry.RunPolicy == nil {
 				s.Fatalf("a line leaves something open: %s", line)
 			}
-			got = append(got, trainer.Capabilities{ActiveDeadline: *entry.ActiveDeadline, RuntimeSnapshot: *entry.RuntimeSnapshot})
+			got = append(got, trainer.Capabilities{
+				ActiveDeadline: *entry.ActiveDeadline, RuntimeSnapshot: *entry.RuntimeSnapshot, TTL: *entry.TTL, RunPolicy: *entry.RunPolicy,
+			})
 		}
 		return slices.Equal(got, want), fmt.Sprintf("%+v, want %+v", got, want)
 	})

@@ -50,12 +50,21 @@ var tests = []struct {
 	{"the annotation is validated", testAnnotationValidated},
 	{"protected annotations", testProtected},
 	{"dry run", testDryRun},
+	{"a policy", testPolicy},
+	{"removed when finished", testTTL},
+	{"limits of a later Trainer's own", testOwnLimits},
 }
 
 // TestDeadlineOnEveryTrainer upgrades Trainer from release to release.
 func TestDeadlineOnEveryTrainer(t *testing.T) {
 	start(t)
 	through := throughUpgrades(t)
+	// The cluster comes with the latest release.
+	for _, r := range releases {
+		if r.version == "2.3.0" {
+			newScene(t, r).detects(r.knows)
+		}
+	}
 	for _, r := range releases {
 		t.Run(r.version, func(t *testing.T) {
 			s := newScene(t, r)

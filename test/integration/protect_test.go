@@ -97,7 +97,9 @@ func testPatches(s *scene) {
 	s.must(shared.Client.Create(s.ctx, object))
 	want := s.stock(changes...)
 	for _, key := range v1alpha1.ProtectedAnnotations() {
-		annotated(key, object.GetAnnotations()[key])(want)
+		if value, found := object.GetAnnotations()[key]; found {
+			annotated(key, value)(want)
+		}
 	}
 	s.isContent("created", want, object)
 

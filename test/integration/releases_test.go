@@ -72,7 +72,7 @@ var releases = []*release{{
 	status:        map[string]any{"jobsStatus": []any{jobStatus()}, "trainerStatus": trainerStatus()},
 }, {
 	version: future, minor: "2.3",
-	knows:         trainer.Capabilities{ActiveDeadline: true, RuntimeSnapshot: true},
+	knows:         trainer.Capabilities{ActiveDeadline: true, RuntimeSnapshot: true, TTL: true, RunPolicy: true},
 	keepsDeadline: true,
 	spec: map[string]any{
 		"runtimePatches": runtimePatches(map[string]any{"terminationGracePeriodSeconds": int64(7)}),
@@ -89,6 +89,7 @@ var releases = []*release{{
 		any := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 		spec, status := schema.Properties["spec"], schema.Properties["status"]
 		spec.Properties["runPolicy"] = any
+		spec.Properties["ttlSecondsAfterFinished"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64"}
 		status.Properties["startTime"] = apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
 		status.Properties["attempts"] = apiextensionsv1.JSONSchemaProps{
 			Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &any},
@@ -217,7 +218,7 @@ func TestDeadlineDetect(t *testing.T) {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: "v2"})
 			},
-			want: trainer.Capabilities{ActiveDeadline: true, RuntimeSnapshot: true},
+			want: releases[len(releases)-1].knows,
 		},
 		"no schema": {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Schema = nil },
@@ -231,7 +232,7 @@ func TestDeadlineDetect(t *testing.T) {
 				spec.Properties["elsewhere"] = spec.Properties["runtimePatches"]
 				delete(spec.Properties, "runtimePatches")
 			},
-			want: trainer.Capabilities{ActiveDeadline: true},
+			want: trainer.Capabilities{ActiveDeadline: true, TTL: true, RunPolicy: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,109 @@
+package e2e_test
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// Each example of a policy is applied as an admin would, with strict validation, and does what it
+// says. They select what they like, so that no other test runs beside this one.
+func TestPolicyExamples(t *testing.T) {
+	for file, test := range map[string]func(*scene){
+		"policy-research.yaml": func(s *scene) {
+			s.gives("")
+			s.must(s.patchAny(s.space(), `{"metadata":{"labels":{"team":"research"}}}`))
+			s.gives(by(28800, "LifecyclePolicy/research"))
+			s.gives("259200", deadline(259200))
+			s.gives("refused: spec.activeDeadlineSeconds: Invalid value: 259201: must be less than or equal to 259200 (72h0m0s), "+
+				"the maximum of LifecyclePolicy/research", deadline(259201))
+		},
+		"policy-required.yaml": func(s *scene) {
+			s.gives("")
+			s.must(s.patchAny(s.space(), `{"metadata":{"labels":{"tier":"shared"}}}`))
+			s.gives("refused: spec.activeDeadlineSeconds: Required value: LifecyclePolicy/say-how-long requires a deadline: set this field, " +
+				"or the annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds, to a number of seconds up to 604800 (168h0m0s), " +
+				"the maximum of LifecyclePolicy/say-how-long")
+			s.gives("3600", deadline(3600))
+		},
+		"policy-cleanup.yaml": func(s *scene) {
+			ended := func(name, kind string, ago time.Duration) {
+				s.create(name)
+				s.endedAt(name, kind, time.Now().Add(-ago))
+			}
+			ended("succeeded", trainer.ConditionComplete, 23*time.Hour)
+			ended("failed", trainer.ConditionFailed, 167*time.Hour)
+			ended("succeeded-before", trainer.ConditionComplete, 25*time.Hour)
+			ended("failed-before", trainer.ConditionFailed, 169*time.Hour)
+			s.goes("succeeded-before")
+			s.goes("failed-before")
+			for _, name := range []string{"succeeded", "failed"} {
+				if job := s.get(name); !job.DeletionTimestamp.IsZero() {
+					s.Errorf("TrainJob %s is being deleted", name)
+				}
+			}
+		},
+		"policy-runtime-default.yaml": func(s *scene) {
+			if got, want := given(s.get("a-week")), by(604800, "TrainingRuntime/long-training"); got != want {
+				s.Errorf("the TrainJob of the example has the deadline %s, want %s", got, want)
+			}
+		},
+		"policy-exempt.yaml": func(s *scene) {
+			s.gives(by(86400, "LifecyclePolicy/a-day-but-for-production"))
+			s.namespace = "production"
+			namespace := s.space()
+			s.must(s.cluster.Client.Create(s.ctx, namespace))
+			s.Cleanup(func() { _ = s.cluster.Client.Delete(context.Background(), namespace) })
+			s.gives("")
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			s := newScene(t)
+			out, err := exec.Command(s.cluster.Kubectl, "--kubeconfig", s.cluster.Kubeconfig, "--namespace", s.namespace,
+				"apply", "--validate=strict", "--filename", "../../examples/"+file).CombinedOutput()
+			if err != nil {
+				t.Fatalf("kubectl apply: %v\n%s", err, out)
+			}
+			defer func() {
+				policies := &unstructured.Unstructured{}
+				policies.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.LifecyclePolicyKind))
+				s.must(s.cluster.Client.DeleteAllOf(context.Background(), policies))
+			}()
+			test(s)
+		})
+	}
+}
+
+// space is the scene's namespace, to be patched.
+func (s *scene) space() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+}
+
+// endedAt gives a TrainJob an end at this time, as Trainer would.
+func (s *scene) endedAt(name, kind string, at time.Time) {
+	s.Helper()
+	end := []metav1.Condition{{
+		Type: kind, Status: metav1.ConditionTrue, Reason: "Ended", Message: "by the test", LastTransitionTime: metav1.NewTime(at),
+	}}
+	s.statusPatch(s.cluster.Client, name, s.text(map[string]any{"status": map[string]any{"conditions": end}}))
+}
+
+// goes waits until a TrainJob is gone.
+func (s *scene) goes(name string) {
+	s.Helper()
+	s.eventually("the end of TrainJob "+name, func() (bool, string) {
+		job := s.trainJob(name)
+		err := s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job)
+		return apierrors.IsNotFound(err), s.text(job.Object["status"])
+	})
+}

@@ -1,0 +1,151 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// policy creates a LifecyclePolicy for the scene's namespace with this spec (YAML), and returns
+// it as KIND/NAME. It goes with the test.
+func (s *scene) policy(spec string) string {
+	s.Helper()
+	var fields map[string]any
+	s.must(yaml.Unmarshal([]byte(spec), &fields))
+	fields["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}}
+	policy := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.LifecyclePolicyKind))
+	policy.SetName(s.namespace)
+	s.must(shared.Client.Create(s.ctx, policy))
+	s.Cleanup(func() { _ = shared.Client.Delete(context.Background(), policy) })
+	return v1alpha1.LifecyclePolicyKind + "/" + policy.GetName()
+}
+
+// given returns the deadline of a TrainJob, as PLACE=SECONDS, and who it is from.
+func (s *scene) given(job *trainer.TrainJob) (deadline, by string) {
+	if seconds := job.Spec.ActiveDeadlineSeconds; seconds != nil {
+		deadline = fmt.Sprint("spec=", *seconds)
+	}
+	if value, found := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]; found {
+		deadline += "annotation=" + value
+	}
+	return deadline, job.Annotations[v1alpha1.AnnotationActiveDeadlineSource]
+}
+
+// gives waits until a new TrainJob would get this deadline from this.
+func (s *scene) gives(want, by string, changes ...change) {
+	s.Helper()
+	s.eventually("a TrainJob with the deadline "+want+" of "+by, func() (bool, string) {
+		probe := s.trainJob("probe", changes...)
+		if err := shared.Client.Create(s.ctx, probe, client.DryRunAll); err != nil {
+			return false, err.Error()
+		}
+		got, from := s.given(s.view(probe))
+		return got == want && from == by, got + " of " + from
+	})
+}
+
+// testPolicy checks that what a policy says lands where this release looks for it, is what ends
+// the TrainJob, and bounds what users ask for.
+func testPolicy(s *scene) {
+	place, origin := "annotation=", "annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds"
+	if s.release.knows.ActiveDeadline {
+		place, origin = "spec=", "spec.activeDeadlineSeconds"
+	}
+	by := s.policy(`{activeDeadline: {default: 4s, max: 1h}}`)
+	s.gives(place+"4", by)
+	s.gives(place+"4", by, suspended(), s.rich())
+	job := s.create("job", s.rich())
+	start := s.stamp(job)
+	s.must(s.pass("job"))
+	s.holds("job", start.Add(4*time.Second))
+	s.endedBySignalbox(s.failsAt("job", start.Add(4*time.Second)), start, fmt.Sprintf("4 s (%s from %s)", origin, by))
+
+	over := fmt.Sprintf(`must be less than or equal to 3600 (1h0m0s), the maximum of %s`, by)
+	s.invalid(shared.Client.Create(s.ctx, s.trainJob("over", deadlineAnnotation(3601))), over)
+	if s.release.knows.ActiveDeadline {
+		s.invalid(shared.Client.Create(s.ctx, s.trainJob("over", deadline(3601))), "spec.activeDeadlineSeconds: Invalid value: 3601: "+over)
+	}
+}
+
+// testTTL checks that a finished TrainJob goes at its time, and all that was made of it.
+func testTTL(s *scene) {
+	s.create("job", s.rich(), annotated(v1alpha1.AnnotationTTLSecondsAfterFinished, "0"))
+	s.must(s.pass("job"))
+	s.run("job")
+	s.finishes("job")
+	s.removed("job")
+	s.gone("job")
+}
+
+// finishes completes a TrainJob as Trainer does.
+func (s *scene) finishes(name string) {
+	s.Helper()
+	var conditions []metav1.Condition
+	setCondition(&conditions, trainer.ConditionComplete, metav1.ConditionTrue, "AllJobsCompleted")
+	s.eventually("the completion of TrainJob "+name, func() (bool, string) {
+		err := s.report(s.object(name), conditions, s.release.status)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// removed waits until a TrainJob is gone.
+func (s *scene) removed(name string) {
+	s.Helper()
+	s.eventually("the end of TrainJob "+name, func() (bool, string) {
+		job := s.trainJob(name)
+		err := shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job)
+		return apierrors.IsNotFound(err), fmt.Sprint(err, job.Object["status"])
+	})
+}
+
+// testOwnLimits checks that Signalbox leaves alone what a Trainer to come looks after itself,
+// job by job.
+func testOwnLimits(s *scene) {
+	if !s.release.knows.RunPolicy || !s.release.knows.TTL {
+		s.Skip("this release has no such fields")
+	}
+	by := s.policy(`{activeDeadline: {default: 10m, max: 1h}, ttlAfterFinished: {succeeded: 1s}}`)
+	runPolicy := func(field string, seconds int64) change {
+		return set(map[string]any{field: seconds}, "spec", "runPolicy")
+	}
+	s.gives("spec=600", by)
+	s.gives("spec=600", by, runPolicy("ttlSecondsAfterFinished", 7200))
+	s.gives("", "", runPolicy("activeDeadlineSeconds", 1200))
+	s.gives("annotation=2", "", runPolicy("activeDeadlineSeconds", 1200), deadlineAnnotation(2))
+	err := shared.Client.Create(s.ctx, s.trainJob("over", runPolicy("activeDeadlineSeconds", 7200)))
+	s.invalid(err, "spec.runPolicy.activeDeadlineSeconds: Invalid value: 7200: must be less than or equal to 3600")
+
+	// Its own clock is Trainer's, whatever the annotation says.
+	unheeded := s.create("unheeded", runPolicy("activeDeadlineSeconds", 1200), deadlineAnnotation(1))
+	s.failsAt("heeded", s.stamp(s.create("heeded", deadlineAnnotation(2))).Add(2*time.Second))
+	s.holds("unheeded", s.stamp(unheeded).Add(3*time.Second))
+
+	// What another removes later is still there when those that Signalbox removes are gone.
+	kept := map[string]change{
+		"own":        set(int64(7200), "spec", "ttlSecondsAfterFinished"),
+		"own-policy": runPolicy("ttlSecondsAfterFinished", 7200),
+	}
+	for name, own := range kept {
+		s.create(name, own, annotated(v1alpha1.AnnotationTTLSecondsAfterFinished, "0"))
+		s.finishes(name)
+	}
+	s.create("removed")
+	s.finishes("removed")
+	s.removed("removed")
+	for name := range kept {
+		if job := s.get(name); !job.DeletionTimestamp.IsZero() || !strings.Contains(condition(job, trainer.ConditionComplete), "True") {
+			s.Errorf("TrainJob %s: deleted %v, conditions %+v", name, job.DeletionTimestamp, job.Status.Conditions)
+		}
+	}
+}
