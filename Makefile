@@ -68,9 +68,10 @@ test-cluster: ## Run the tests on a real control plane.
 	$(GO) test $(RACE) $(UNCACHED) -p 1 -parallel $(PARALLEL) -timeout 40m $(CLUSTER_TESTS)
 
 .PHONY: soak
-soak: ## Run test/chaos in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10.
+soak: ## Run in full: parts killed at random for 15 minutes, 1000 suspended TrainJobs for 10, 5000 finished ones.
 	$(GO) test $(RACE) $(UNCACHED) -v -timeout 90m ./test/chaos -args \
 		-chaos.jobs=200 -chaos.duration=15m -chaos.suspended=1000 -chaos.quiet=10m
+	$(GO) test $(RACE) $(UNCACHED) -v -timeout 30m ./test/e2e -run 'TestTTLOfThousandsAtOnce$$' -args -ttl.finished=5000
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_TIME (30s).

@@ -59,8 +59,8 @@ func parse(args []string) (options, error) {
 	o.Register(set)
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the Lease "+leaseName+"; needed with more than one replica")
 	set.IntVar(&o.workers, "workers", 10, "how many TrainJobs are worked on at the same time")
-	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server")
-	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server")
+	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server about objects of one kind")
+	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server about objects of one kind")
 	set.DurationVar(&o.warnBefore, "warn-before", 10*time.Minute, "announce a deadline by an event this long before it, or when a tenth of the limit is left, whichever is later; 0 for no event")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err

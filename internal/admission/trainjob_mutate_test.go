@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/kueue"
+	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
 const (
@@ -34,6 +35,17 @@ var mutator = sync.OnceValue(func() *TrainJobMutator { return sealer(stored(torc
 func mutate(before, after string) admission.Response {
 	return mutator().Handle(context.Background(), request(before, after))
 }
+
+// ruled and ruledOld are the webhook where a policy has a maximum and another one a longer default,
+// with and without the field for it.
+var (
+	ruled = sync.OnceValue(func() *policyBench {
+		return newPolicyBench(torch(), builder.LifecyclePolicy("max").Max(100*time.Second), builder.LifecyclePolicy("def").Default(time.Hour))
+	})
+	ruledOld = sync.OnceValue(func() *policyBench {
+		return newPolicyBench(torch(), builder.LifecyclePolicy("max").Max(100*time.Second)).old()
+	})
+)
 
 func TestTrainJobMutator(t *testing.T) {
 	op := jsonpatchop.NewOperation
@@ -198,6 +210,9 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"ClusterTrainingRuntime/torch"}},"spec":{"suspend":true}}`, `{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`)
 	f.Add(`{"metadata":{},"spec":{"runtimeRef":{"name":"torch"}}}`, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-source":"x"}},"spec":{"runtimeRef":{"name":"torch"}}}`)
 	f.Add(``, `{"metadata":{},"spec":{"suspend":true,"runtimePatches":[{"manager":"kueue.x-k8s.io/manager"},{"manager":"x"},{"manager":"kueue.x-k8s.io/manager","time":1}]}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"LifecyclePolicy/max"}},"spec":{"runtimeRef":{"name":"torch"},"activeDeadlineSeconds":100}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"x","lifecycle.trainer.kubeflow.org/active-deadline-seconds":"100"}},"spec":{"suspend":true}}`)
+	f.Add(``, `{"metadata":{"labels":{"kueue.x-k8s.io/multikueue-origin":""}},"spec":{"runPolicy":5,"ttlSecondsAfterFinished":{}}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		// The API server sends objects with metadata; nothing else gets here.
@@ -213,16 +228,20 @@ func FuzzTrainJobMutator(f *testing.F) {
 		if after == "" {
 			t.Skip()
 		}
-		first := mutate(before, after)
-		if !first.Allowed {
-			t.Skip()
-		}
-		once := apply(t, after, first.Patches)
-		if diff := cmp.Diff(withoutOwn(t, after), withoutOwn(t, once)); diff != "" {
-			t.Errorf("touched more than its own (-want +got):\n%s", diff)
-		}
-		if second := mutate(before, once); len(second.Patches) != 0 {
-			t.Errorf("a second invocation patches again: %v", second.Patches)
+		for name, ask := range map[string]func(before, after string) admission.Response{
+			"without policies": mutate, "with policies": ruled().asks, "with policies, without the field": ruledOld().asks,
+		} {
+			first := ask(before, after)
+			if !first.Allowed {
+				continue
+			}
+			once := apply(t, after, first.Patches)
+			if diff := cmp.Diff(withoutOwn(t, after), withoutOwn(t, once)); diff != "" {
+				t.Errorf("%s, touched more than its own (-want +got):\n%s", name, diff)
+			}
+			if second := ask(before, once); len(second.Patches) != 0 {
+				t.Errorf("%s, a second invocation patches again: %v", name, second.Patches)
+			}
 		}
 	})
 }

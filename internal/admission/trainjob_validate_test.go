@@ -55,6 +55,40 @@ func TestTrainJobValidator(t *testing.T) {
 			want:       `TrainJob.trainer.kubeflow.org "a" is invalid: spec.activeDeadlineSeconds: Invalid value: 61: field is immutable`,
 			wantCauses: []string{"spec.activeDeadlineSeconds"},
 		},
+		"created with a time to stay": {after: `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"0"}},"spec":{}}`},
+		"created, opting out of both": {after: `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"none","lifecycle.trainer.kubeflow.org/active-deadline-seconds":"none"}},"spec":{}}`},
+		"created with a time to stay that is none": {
+			after:      `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1h"}},"spec":{"activeDeadlineSeconds":0}}`,
+			want:       `TrainJob.trainer.kubeflow.org "a" is invalid: [spec.activeDeadlineSeconds: Invalid value: 0: must be greater than or equal to 1, metadata.annotations[lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished]: Invalid value: "1h": must be a whole number of seconds from 0 to 4294967295, or none]`,
+			wantCauses: []string{"spec.activeDeadlineSeconds", "metadata.annotations[lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished]"},
+		},
+		"the time to stay changed": {
+			before: `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"60"}},"spec":{}}`,
+			after:  `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"none"}},"spec":{}}`,
+		},
+		"the time to stay changed to none at all": {
+			before:     `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"60"}},"spec":{}}`,
+			after:      `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":""}},"spec":{}}`,
+			want:       `TrainJob.trainer.kubeflow.org "a" is invalid: metadata.annotations[lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished]: Invalid value: "": must be a whole number of seconds from 0 to 4294967295, or none`,
+			wantCauses: []string{"metadata.annotations[lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished]"},
+		},
+		"the time to stay wrong as it is stored": {
+			before: `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1h"}},"spec":{}}`,
+			after:  `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1h"}},"spec":{"suspend":true}}`,
+		},
+		"the time to stay made wrong while being deleted": {
+			before: `{"metadata":{"name":"a","deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{}}`,
+			after:  `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1h"}},"spec":{}}`,
+		},
+		"the time to stay of one managed by MultiKueue": {
+			after: `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1h"}},"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}`,
+		},
+		"changed from the opt-out": {
+			before:     `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"none"}},"spec":{}}`,
+			after:      `{"metadata":{"name":"a","annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-seconds":"60"}},"spec":{}}`,
+			want:       `TrainJob.trainer.kubeflow.org "a" is invalid: metadata.annotations[lifecycle.trainer.kubeflow.org/active-deadline-seconds]: Invalid value: "60": field is immutable`,
+			wantCauses: []string{"metadata.annotations[lifecycle.trainer.kubeflow.org/active-deadline-seconds]"},
+		},
 		"changed while being deleted": {
 			before: `{"metadata":{"name":"a","deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":60}}`,
 			after:  `{"metadata":{"name":"a","deletionTimestamp":"2026-03-01T12:00:00Z"},"spec":{"activeDeadlineSeconds":61}}`,

@@ -163,6 +163,18 @@ func TestEvaluate(t *testing.T) {
 			job: job().DeadlineAnnotation("5").Deadline(60).Stamp(at(0)), now: at(1),
 			want: waiting(at(0), time.Minute, 59*time.Second, SourceSpec),
 		},
+		"who gave it is said": {
+			job: job().Deadline(60).Stamp(at(0)).Annotation(v1alpha1.AnnotationActiveDeadlineSource, "LifecyclePolicy/x"), now: at(60),
+			want: Decision{State: Expired, Start: at(0), Limit: time.Minute, Deadline: at(60), Source: SourceSpec, By: "LifecyclePolicy/x", RequeueAfter: time.Second},
+		},
+		"a run policy is Trainer's own, whatever the annotation says": {
+			job: job().DeadlineAnnotation("5").RunPolicy(&trainer.Setting{}, nil).Stamp(at(0)), now: at(1e6),
+		},
+		"the field counts beside a run policy": {
+			job: job().Deadline(60).RunPolicy(&trainer.Setting{}, nil).Stamp(at(0)), now: at(60),
+			want: expired(at(0), SourceSpec),
+		},
+		"none is no deadline":                    {job: job().DeadlineAnnotation("none"), now: at(1e6)},
 		"a garbage annotation is no deadline":    {job: job().DeadlineAnnotation("1h"), now: at(1e6)},
 		"a zero annotation is no deadline":       {job: job().DeadlineAnnotation("0"), now: at(1e6)},
 		"an annotation over 64 bits is no limit": {job: job().DeadlineAnnotation("92233720368547758080"), now: at(1e6)},

@@ -516,6 +516,8 @@ func TestMetrics(t *testing.T) {
 # HELP signalbox_deadline_expirations_total Times that Failed was set on a TrainJob because its deadline was reached, by where the limit came from.
 # TYPE signalbox_deadline_expirations_total counter
 signalbox_deadline_expirations_total{source="annotation"} 1
+signalbox_deadline_expirations_total{source="policy"} 0
+signalbox_deadline_expirations_total{source="runtime"} 0
 signalbox_deadline_expirations_total{source="spec"} 0
 # HELP signalbox_deadline_trainjobs TrainJobs whose deadline is counting. Every replica reports the same number.
 # TYPE signalbox_deadline_trainjobs gauge

@@ -33,6 +33,11 @@ func TestValidate(t *testing.T) {
 		"created with an annotation too low":  {after: job().DeadlineAnnotation("0"), want: []string{annotationField + `: Invalid value: "0": must be greater than or equal to 1`}},
 		"created with an annotation too high": {after: job().DeadlineAnnotation("4294967296"), want: []string{annotationField + `: Invalid value: "4294967296": must be less than or equal to 4294967295`}},
 		"created with an empty annotation":    {after: job().DeadlineAnnotation(""), want: []string{annotationField + `: Invalid value: "": must be a whole number of seconds from 1 to 4294967295`}},
+		"created, opting out":                 {after: job().DeadlineAnnotation("none")},
+		"created, opting out in capitals":     {after: job().DeadlineAnnotation("None"), want: []string{annotationField + `: Invalid value: "None": must be a whole number of seconds from 1 to 4294967295`}},
+		"opting out later":                    {before: job().DeadlineAnnotation("60"), after: job().DeadlineAnnotation("none"), want: []string{annotationField + `: Invalid value: "none": field is immutable`}},
+		"opting out of nothing later":         {before: job(), after: job().DeadlineAnnotation("none"), want: []string{annotationField + `: Invalid value: "none": field is immutable`}},
+		"opting in later":                     {before: job().DeadlineAnnotation("none"), after: job().DeadlineAnnotation("60"), want: []string{annotationField + `: Invalid value: "60": field is immutable`}},
 		"unchanged":                           {before: job().Deadline(60).DeadlineAnnotation("60"), after: job().Deadline(60).DeadlineAnnotation("60")},
 		"unchanged though out of bounds":      {before: job().Deadline(9223372037).DeadlineAnnotation("x"), after: job().Deadline(9223372037).DeadlineAnnotation("x")},
 		"changed": {

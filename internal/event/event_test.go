@@ -126,6 +126,21 @@ func TestWarn(t *testing.T) {
 	}
 }
 
+// A note differs from a warning in its type alone: of the same reason and occasion there is one.
+func TestNote(t *testing.T) {
+	b, other := newBench(t), newBench(t)
+	about := reference("ns", "job", "uid")
+	b.warn(t, about, "Reason", "what happened", "once")
+	for range 2 {
+		Note(t.Context(), other, about, "Reason", "what happened", "once", now)
+	}
+	want, got := b.events(t), other.events(t)
+	want[0].Type = "Normal"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // One event for each object, reason and occasion, whoever tells of it and however often.
 func TestWarnOnce(t *testing.T) {
 	b := newBench(t)

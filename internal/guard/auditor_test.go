@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
@@ -160,11 +161,42 @@ func TestAuditor(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			// It is a level: each look tells in the log.
-			if len(b.tells) != 3 || !strings.Contains(b.tells[0], `"msg"="a stored runtime has a clock of its own"`) ||
-				!strings.Contains(b.tells[0], `"kind"="`+kind+`"`) || !strings.Contains(b.tells[0], `"fields"="`+textOf(60)) {
+			if len(b.tells) != 3 || !strings.Contains(b.tells[0], `"msg"="a stored runtime is not as it should be"`) ||
+				!strings.Contains(b.tells[0], `"kind"="`+kind+`" "reason"="SecondClock"`) || !strings.Contains(b.tells[0], `"fields"="`+textOf(60)) {
 				t.Errorf("log: %q", b.tells)
 			}
 		})
+	}
+}
+
+// A default that is none is told as well, and is no clock to be counted.
+func TestAuditorOfDefaults(t *testing.T) {
+	const text = `metadata.annotations[lifecycle.trainer.kubeflow.org/default-active-deadline-seconds]: Invalid value: "8h": must be a whole number of seconds from 1 to 4294967295`
+	b := newAuditorBench(t, cluster, builder.ClusterTrainingRuntime("torch").
+		Annotation(v1alpha1.AnnotationDefaultActiveDeadlineSeconds, "8h").
+		Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "0"))
+	for range 2 {
+		b.looks("", "torch")
+		b.counts(0)
+	}
+	got := b.events()
+	if len(got) != 1 || got[0].Type != "Warning" || got[0].Reason != "InvalidDefault" || got[0].Message != text {
+		t.Errorf("events %v, want one: %s", got, text)
+	}
+	if len(b.tells) != 2 || !strings.Contains(b.tells[0], `"reason"="InvalidDefault" "fields"="metadata.annotations[`) {
+		t.Errorf("log: %q", b.tells)
+	}
+
+	// With a clock beside it, there is an event for each.
+	b.update(withClock(builder.ClusterTrainingRuntime("torch"), 60).Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "-1"))
+	b.looks("", "torch")
+	b.counts(1)
+	reasons := map[string]int{}
+	for _, event := range b.events() {
+		reasons[event.Reason]++
+	}
+	if diff := cmp.Diff(map[string]int{"InvalidDefault": 2, "SecondClock": 1}, reasons); diff != "" {
+		t.Errorf("events by reason (-want +got):\n%s", diff)
 	}
 }
 

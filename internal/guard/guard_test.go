@@ -45,6 +45,45 @@ func texts(errs field.ErrorList) []string {
 	return texts
 }
 
+func TestDefaults(t *testing.T) {
+	const (
+		deadline = "lifecycle.trainer.kubeflow.org/default-active-deadline-seconds"
+		ttl      = "lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished"
+	)
+	type annotations = map[string]string
+	at := func(key, rest string) string { return "metadata.annotations[" + key + "]: Invalid value: " + rest }
+	for name, tc := range map[string]struct {
+		before, after annotations
+		want          []string
+	}{
+		"none":      {after: annotations{"team": "x"}},
+		"no map":    {},
+		"the least": {after: annotations{deadline: "1", ttl: "0"}},
+		"the most":  {after: annotations{deadline: "4294967295", ttl: "4294967295"}},
+		"both wrong, told at once": {
+			after: annotations{deadline: "0", ttl: "-1"},
+			want:  []string{at(deadline, `"0": must be greater than or equal to 1`), at(ttl, `"-1": must be greater than or equal to 0`)},
+		},
+		"too many":                    {after: annotations{ttl: "4294967296"}, want: []string{at(ttl, `"4294967296": must be less than or equal to 4294967295`)}},
+		"as a policy writes it":       {after: annotations{deadline: "8h"}, want: []string{at(deadline, `"8h": must be a whole number of seconds from 1 to 4294967295`)}},
+		"empty":                       {after: annotations{ttl: ""}, want: []string{at(ttl, `"": must be a whole number of seconds from 0 to 4294967295`)}},
+		"none is for TrainJobs":       {after: annotations{ttl: "none"}, want: []string{at(ttl, `"none": must be a whole number of seconds from 0 to 4294967295`)}},
+		"stored, left as it is":       {before: annotations{deadline: "8h"}, after: annotations{deadline: "8h", "team": "x"}},
+		"stored empty, left so":       {before: annotations{ttl: ""}, after: annotations{ttl: ""}},
+		"added empty":                 {before: annotations{}, after: annotations{ttl: ""}, want: []string{at(ttl, `"": must be a whole number of seconds from 0 to 4294967295`)}},
+		"stored, changed":             {before: annotations{deadline: "8h"}, after: annotations{deadline: "9h"}, want: []string{at(deadline, `"9h": must be a whole number of seconds from 1 to 4294967295`)}},
+		"stored, the other one added": {before: annotations{deadline: "8h"}, after: annotations{deadline: "8h", ttl: "x"}, want: []string{at(ttl, `"x": must be a whole number of seconds from 0 to 4294967295`)}},
+		"stored, removed":             {before: annotations{deadline: "8h"}, after: nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, texts(Defaults(tc.before, tc.after))); diff != "" {
+				t.Errorf("Defaults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestClocks(t *testing.T) {
 	const (
 		quiet   = `{"template":{"spec":{"containers":[{"name":"node","image":"a"}]}}}`

@@ -49,13 +49,15 @@ func TestDetect(t *testing.T) {
 		crd  *apiextensionsv1.CustomResourceDefinition
 		want Capabilities
 	}{
-		"Trainer 2.0":          {crd: crdOf("v1alpha1", trainer20)},
-		"Trainer 2.2":          {crd: crdOf("v1alpha1", trainer22), want: Capabilities{ActiveDeadline: true}},
-		"Trainer 2.3":          {crd: crdOf("v1alpha1", trainer23), want: Capabilities{ActiveDeadline: true, RuntimeSnapshot: true}},
-		"the field elsewhere":  {crd: crdOf("v1alpha1", map[string]schemaOf{"trainer": nested("terminationGracePeriodSeconds")})},
-		"only another version": {crd: crdOf("v2", trainer23)},
-		"without a schema":     {crd: without},
-		"empty":                {crd: &apiextensionsv1.CustomResourceDefinition{}},
+		"Trainer 2.0":                   {crd: crdOf("v1alpha1", trainer20)},
+		"Trainer 2.2":                   {crd: crdOf("v1alpha1", trainer22), want: Capabilities{ActiveDeadline: true}},
+		"Trainer 2.3":                   {crd: crdOf("v1alpha1", trainer23), want: Capabilities{ActiveDeadline: true, RuntimeSnapshot: true}},
+		"a later one with a TTL":        {crd: crdOf("v1alpha1", map[string]schemaOf{"ttlSecondsAfterFinished": {}}), want: Capabilities{TTL: true}},
+		"a later one with a run policy": {crd: crdOf("v1alpha1", map[string]schemaOf{"runPolicy": {Properties: map[string]schemaOf{"ttlSecondsAfterFinished": {}}}}), want: Capabilities{RunPolicy: true}},
+		"the field elsewhere":           {crd: crdOf("v1alpha1", map[string]schemaOf{"trainer": nested("terminationGracePeriodSeconds")})},
+		"only another version":          {crd: crdOf("v2", trainer23)},
+		"without a schema":              {crd: without},
+		"empty":                         {crd: &apiextensionsv1.CustomResourceDefinition{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +83,9 @@ func TestDetectorFollowsTheCRD(t *testing.T) {
 	d := &Detector{CRDs: store}
 	want := func(want Capabilities) {
 		t.Helper()
+		if got := d.HasActiveDeadline(t.Context()); got != want.ActiveDeadline {
+			t.Errorf("has a deadline: %v, want %v", got, want.ActiveDeadline)
+		}
 		for range 2 {
 			if got, err := d.Capabilities(t.Context()); err != nil || got != want {
 				t.Errorf("Capabilities = %+v, %v; want %+v", got, err, want)
@@ -107,7 +112,7 @@ func TestDetectorFollowsTheCRD(t *testing.T) {
 	want(Capabilities{})
 }
 
-// While it is not known what Trainer does, it is taken to keep snapshots.
+// While it is not known what Trainer does, it is taken to keep snapshots, and to have no deadline.
 func TestDetectorThatCannotRead(t *testing.T) {
 	broken := errors.New("not started")
 	d := &Detector{CRDs: interceptor.NewClient(newStore(t), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -118,6 +123,9 @@ func TestDetectorThatCannotRead(t *testing.T) {
 	}
 	if !d.KeepsSnapshots(t.Context()) {
 		t.Error("taken not to keep snapshots")
+	}
+	if d.HasActiveDeadline(t.Context()) {
+		t.Error("taken to have a deadline")
 	}
 	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: CRDName}}); !errors.Is(err, broken) {
 		t.Errorf("Reconcile: error %v, want %v", err, broken)
@@ -135,7 +143,9 @@ func TestDetectorTells(t *testing.T) {
 # HELP signalbox_trainer_capability 
 # TYPE signalbox_trainer_capability gauge
 signalbox_trainer_capability{capability="active_deadline_seconds"} 1
+signalbox_trainer_capability{capability="run_policy"} 0
 signalbox_trainer_capability{capability="runtime_snapshot"} 0
+signalbox_trainer_capability{capability="ttl_seconds_after_finished"} 0
 `, "\n")
 	if err := testutil.CollectAndCompare(d.metric, strings.NewReader(want)); err != nil {
 		t.Error(err)

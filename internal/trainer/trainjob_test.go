@@ -38,3 +38,46 @@ func TestTrainJobState(t *testing.T) {
 		})
 	}
 }
+
+func TestFinishedAt(t *testing.T) {
+	at := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	job := func() *builder.TrainJobBuilder { return builder.TrainJob("ns", "job") }
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	for name, tc := range map[string]struct {
+		job  *builder.TrainJobBuilder
+		want string
+	}{
+		"new":             {job(), ""},
+		"suspended":       {job().Condition("Suspended", yes, "Suspended", at), ""},
+		"complete":        {job().Condition("Complete", yes, "Done", at), "Complete Done"},
+		"failed":          {job().Condition("Failed", yes, "Crashed", at), "Failed Crashed"},
+		"not failed":      {job().Condition("Failed", no, "Fine", at), ""},
+		"in the end":      {job().Condition("Suspended", no, "Resumed", at).Condition("Failed", no, "Fine", at).Condition("Complete", yes, "Done", at), "Complete Done"},
+		"both: the first": {job().Condition("Failed", yes, "Crashed", at).Condition("Complete", yes, "Done", at), "Failed Crashed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			if condition := tc.job.Obj().FinishedAt(); condition != nil {
+				got = condition.Type + " " + condition.Reason
+				if !condition.LastTransitionTime.Time.Equal(at) {
+					t.Errorf("at %v", condition.LastTransitionTime)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("finished by %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCopyOfMultiKueue(t *testing.T) {
+	for label, want := range map[string]bool{"kueue.x-k8s.io/multikueue-origin": true, "kueue.x-k8s.io/queue-name": false} {
+		if got := builder.TrainJob("ns", "job").Label(label, "").Obj().CopyOfMultiKueue(); got != want {
+			t.Errorf("with label %s: a copy %v, want %v", label, got, want)
+		}
+	}
+	if builder.TrainJob("ns", "job").Annotation("kueue.x-k8s.io/multikueue-origin", "x").Obj().CopyOfMultiKueue() {
+		t.Error("an annotation makes a copy")
+	}
+}

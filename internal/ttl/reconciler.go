@@ -154,15 +154,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // evaluate tells how the TrainJob stands to its end. Where it finished in the future, by the
 // clock of whoever wrote that, it says so.
 func (r *Reconciler) evaluate(ctx context.Context, job *trainer.TrainJob) (Decision, error) {
-	now := r.Clock.Now()
-	// Without rules, only what is in the TrainJob: most have nothing to wait for.
-	if finished := job.FinishedAt(); finished == nil || !job.Active() {
+	if !mayGo(job) {
 		return Decision{}, nil
 	}
 	rules, err := r.Rules(ctx, job)
 	if err != nil {
 		return Decision{}, err
 	}
+	now := r.Clock.Now()
 	decision := Evaluate(job, rules, now)
 	if decision.State == Waiting && decision.Finished.After(now) {
 		log.FromContext(ctx).Info("a TrainJob finished in the future, as its status says; waiting for that",

@@ -60,11 +60,10 @@ const own = "annotation " + v1alpha1.AnnotationTTLSecondsAfterFinished
 
 // Evaluate tells at the instant now how the TrainJob stands to its end. At equality it is due.
 func Evaluate(job *trainer.TrainJob, rules Rules, now time.Time) Decision {
-	finished := job.FinishedAt()
-	if finished == nil || finished.LastTransitionTime.IsZero() || !job.Active() || !job.ManagedByTrainer() ||
-		!job.DeletionTimestamp.IsZero() || job.OwnTTL() || rules.OwnTTL {
+	if !mayGo(job) || rules.OwnTTL {
 		return Decision{}
 	}
+	finished := job.FinishedAt()
 	limit := limitOf(job, rules, finished.Type == trainer.ConditionComplete)
 	if limit == nil {
 		return Decision{}
@@ -77,6 +76,13 @@ func Evaluate(job *trainer.TrainJob, rules Rules, now time.Time) Decision {
 	}
 	decision.State = Due
 	return decision
+}
+
+// mayGo tells whether the TrainJob is one that is removed at all.
+func mayGo(job *trainer.TrainJob) bool {
+	finished := job.FinishedAt()
+	return finished != nil && !finished.LastTransitionTime.IsZero() && job.Active() && job.ManagedByTrainer() &&
+		job.DeletionTimestamp.IsZero() && !job.OwnTTL()
 }
 
 // limitOf returns what counts of all that is said about the TrainJob; nil when it is to stay.

@@ -69,6 +69,31 @@ func (b *TrainJobBuilder) DeadlineAnnotation(value string) *TrainJobBuilder {
 	return b.Annotation(v1alpha1.AnnotationActiveDeadlineSeconds, value)
 }
 
+// RunPolicy sets the limits of a later Trainer, as seconds; nil for what is not set.
+func (b *TrainJobBuilder) RunPolicy(deadline, ttl *trainer.Setting) *TrainJobBuilder {
+	b.job.Spec.RunPolicy = &trainer.RunPolicy{ActiveDeadlineSeconds: deadline, TTLSecondsAfterFinished: ttl}
+	return b
+}
+
+// TTL sets how long the TrainJob stays after it has finished, to any text.
+func (b *TrainJobBuilder) TTL(value string) *TrainJobBuilder {
+	return b.Annotation(v1alpha1.AnnotationTTLSecondsAfterFinished, value)
+}
+
+// Label sets a label.
+func (b *TrainJobBuilder) Label(key, value string) *TrainJobBuilder {
+	if b.job.Labels == nil {
+		b.job.Labels = map[string]string{}
+	}
+	b.job.Labels[key] = value
+	return b
+}
+
+// CopyOfMultiKueue labels the TrainJob as Kueue does on the cluster that it copies it to.
+func (b *TrainJobBuilder) CopyOfMultiKueue() *TrainJobBuilder {
+	return b.Label(trainer.LabelMultiKueueOrigin, "manager")
+}
+
 // ManagedBy sets spec.managedBy.
 func (b *TrainJobBuilder) ManagedBy(controller string) *TrainJobBuilder {
 	b.job.Spec.ManagedBy = &controller
