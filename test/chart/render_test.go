@@ -32,8 +32,8 @@ var variants = map[string][]string{
 	"one replica each, no metrics": {
 		"webhook.replicas=1", "reconciler.replicas=1", "metrics.port=0",
 	},
-	"the CRD comes from elsewhere":  {"crds.install=false"},
-	"the CRD goes with the release": {"crds.keep=false"},
+	"the CRDs come from elsewhere": {"crds.install=false"},
+	"the CRDs go with the release": {"crds.keep=false"},
 	"early deadlines are kept": {
 		"trainer.correctEarlyDeadlines=false", "reconciler.warnBefore=0s",
 	},
@@ -67,6 +67,7 @@ func TestObjects(t *testing.T) {
 	all := []string{
 		"ClusterRole signalbox-reconciler", "ClusterRole signalbox-view", "ClusterRole signalbox-webhook",
 		"ClusterRoleBinding signalbox-reconciler", "ClusterRoleBinding signalbox-webhook",
+		"CustomResourceDefinition lifecyclepolicies.lifecycle.trainer.kubeflow.org",
 		"CustomResourceDefinition trainingruntimesnapshots.lifecycle.trainer.kubeflow.org",
 		"Deployment signalbox-reconciler", "Deployment signalbox-webhook",
 		"MutatingWebhookConfiguration signalbox",
@@ -89,6 +90,7 @@ func TestObjects(t *testing.T) {
 		"PodDisruptionBudget signalbox-reconciler": true, "PodDisruptionBudget signalbox-webhook": true,
 	}
 	crds := map[string]bool{
+		"CustomResourceDefinition lifecyclepolicies.lifecycle.trainer.kubeflow.org":        true,
 		"CustomResourceDefinition trainingruntimesnapshots.lifecycle.trainer.kubeflow.org": true,
 	}
 	for name, tc := range map[string]struct {
@@ -107,11 +109,11 @@ func TestObjects(t *testing.T) {
 		"one replica has no budget": {
 			values: []string{"webhook.replicas=1", "reconciler.replicas=1"}, without: budgets,
 		},
-		"a CRD from elsewhere": {values: []string{"crds.install=false"}, without: crds},
-		"a CRD from elsewhere has nothing to keep": {
+		"CRDs from elsewhere": {values: []string{"crds.install=false"}, without: crds},
+		"CRDs from elsewhere have nothing to keep": {
 			values: []string{"crds.install=false", "crds.keep=true"}, without: crds,
 		},
-		"a CRD that is not kept is still there": {values: []string{"crds.keep=false"}},
+		"CRDs that are not kept are still there": {values: []string{"crds.keep=false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []string

@@ -13,10 +13,13 @@ import (
 // TestRoles holds every right, with the call that needs it. More than these is too much.
 func TestRoles(t *testing.T) {
 	trainJobCRD := only("trainjobs.trainer.kubeflow.org", allow("apiextensions.k8s.io", "customresourcedefinitions", "list", "watch"))
+	seen := allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get", "list", "watch")
+	seen.Resources = append(seen.Resources, "lifecyclepolicies")
 	common := map[string][]rbacv1.PolicyRule{
 		"ClusterRole signalbox-reconciler": {
-			// List and watch are the cache; get is the last look before a TrainJob is failed.
-			allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch"),
+			// List and watch are the cache; get is the last look before a TrainJob is failed, or
+			// deleted when it has been finished for long enough.
+			allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch", "delete"),
 			allow("trainer.kubeflow.org", "trainjobs/status", "patch"),
 			// What a TrainJob owns blocks its deletion in the foreground. Where the admission
 			// plugin OwnerReferencesPermissionEnforcement is on, saying so takes this right.
@@ -25,6 +28,11 @@ func TestRoles(t *testing.T) {
 			// The copies that Trainer reads: their names are those of the TrainJobs.
 			allow("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
 			allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get", "list", "watch", "create", "patch", "delete"),
+			// All are in the cache, and nothing but their status is written.
+			allow("lifecycle.trainer.kubeflow.org", "lifecyclepolicies", "list", "watch"),
+			allow("lifecycle.trainer.kubeflow.org", "lifecyclepolicies/status", "patch"),
+			// List and watch are the cache of their labels; get is for one that this does not have yet.
+			allow("", "namespaces", "get", "list", "watch"),
 			allow("jobset.x-k8s.io", "jobsets", "get", "list", "watch", "delete"),
 			// An event has a name of its own, so that none is ever patched.
 			allow("", "events", "create"),
@@ -33,7 +41,7 @@ func TestRoles(t *testing.T) {
 			trainJobCRD,
 		},
 		"ClusterRole signalbox-view": {
-			allow("lifecycle.trainer.kubeflow.org", "trainingruntimesnapshots", "get", "list", "watch"),
+			seen,
 		},
 		"Role signalbox-reconciler": {
 			allow("coordination.k8s.io", "leases", "create"),
@@ -45,9 +53,13 @@ func TestRoles(t *testing.T) {
 		// The JobSet webhook reads the TrainJob live. List and watch are the cache that tells
 		// which TrainJobs use a runtime; get is the last look before its deletion is refused.
 		allow("trainer.kubeflow.org", "trainjobs", "get", "list", "watch"),
-		// A live look at the namespace of a runtime whose deletion would be refused.
-		allow("", "namespaces", "get"),
-		// A TrainJob is sealed on the runtime as it is stored: no cache.
+		// List and watch are the cache of their labels, by which policies select them; get is for
+		// one that this does not have yet, and a live look at that of a runtime whose deletion
+		// would be refused.
+		allow("", "namespaces", "get", "list", "watch"),
+		// All are in the cache.
+		allow("lifecycle.trainer.kubeflow.org", "lifecyclepolicies", "list", "watch"),
+		// A TrainJob is sealed on the runtime as it is stored, and gets its defaults: no cache.
 		runtimes("get"),
 		// The JobSet webhook reads Trainer's copy of the runtime live.
 		allow("", "configmaps", "get"),
@@ -72,7 +84,7 @@ func TestRoles(t *testing.T) {
 	// Nothing asks which TrainJobs use a runtime.
 	unguarded := maps.Clone(selfManaged)
 	unguarded["ClusterRole signalbox-webhook"] = append([]rbacv1.PolicyRule{allow("trainer.kubeflow.org", "trainjobs", "get")},
-		selfManaged["ClusterRole signalbox-webhook"][2:]...)
+		selfManaged["ClusterRole signalbox-webhook"][1:]...)
 	// Nothing answers Kueue.
 	unshown := maps.Clone(selfManaged)
 	unshown["ClusterRole signalbox-webhook"] = slices.DeleteFunc(slices.Clone(selfManaged["ClusterRole signalbox-webhook"]),
@@ -94,7 +106,7 @@ func TestRoles(t *testing.T) {
 		"a certificate of its own":      {values: ownCertificate, webhook: givenCertificate},
 		"a CA in the values":            {values: variants["a CA in the values"], webhook: givenCertificate},
 		// Who installs it says nothing of who may see it.
-		"the CRD comes from elsewhere": {values: variants["the CRD comes from elsewhere"], webhook: selfManaged},
+		"the CRDs come from elsewhere": {values: variants["the CRDs come from elsewhere"], webhook: selfManaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := maps.Clone(common)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/admission"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
@@ -23,7 +24,7 @@ func annotated(annotations, more string) string {
 }
 
 // runtimeMatchers returns the conditions of both webhooks for runtimes, which must be called
-// for the same creations and updates.
+// for the same creations and changes of the spec.
 func runtimeMatchers(t *testing.T) map[string]matchconditions.Matcher {
 	t.Helper()
 	return map[string]matchconditions.Matcher{
@@ -96,6 +97,63 @@ func TestRuntimeConditions(t *testing.T) {
 					// Who makes it says nothing: only deletions are told apart.
 					for _, user := range append(collectors, "someone") {
 						checkMatch(t, conditions, of, request{before: tc.before, after: tc.after, user: user}, tc.want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRuntimeConditionsOnDefaults covers each annotation that is a default of a runtime's
+// TrainJobs, alone: an update that changes it is judged, and has no revision to write.
+func TestRuntimeConditionsOnDefaults(t *testing.T) {
+	matchers := runtimeMatchers(t)
+	for _, key := range []string{v1alpha1.AnnotationDefaultActiveDeadlineSeconds, v1alpha1.AnnotationDefaultTTLSecondsAfterFinished} {
+		with := func(value string) string {
+			return `{"metadata":{"annotations":{"note":"a","` + key + `":` + value + `}},"spec":{}}`
+		}
+		without := `{"metadata":{"annotations":{"note":"a"}},"spec":{}}`
+		for name, tc := range map[string]struct {
+			before, after string
+			want          bool
+		}{
+			"is added to none":               {before: `{"spec":{}}`, after: with(`"1"`), want: true},
+			"is added beside another":        {before: without, after: with(`"1"`), want: true},
+			"is added empty":                 {before: without, after: with(`""`), want: true},
+			"is added as null":               {before: without, after: with(`null`), want: true},
+			"changes":                        {before: with(`"1"`), after: with(`"2"`), want: true},
+			"changes in writing only":        {before: with(`"1"`), after: with(`"01"`), want: true},
+			"changes while being deleted":    {before: deleting(with(`"1"`)), after: deleting(with(`"2"`)), want: true},
+			"is removed":                     {before: with(`"1"`), after: without, want: true},
+			"is removed with all the others": {before: with(`"1"`), after: `{"spec":{}}`, want: true},
+			"stays":                          {before: with(`"1"`), after: with(`"1"`)},
+			"stays, another goes":            {before: with(`"1"`), after: `{"metadata":{"annotations":{"` + key + `":"1"}},"spec":{}}`},
+			"stays, a label comes":           {before: with(`"1"`), after: strings.Replace(with(`"1"`), `{"annotations"`, `{"labels":{"team":"a"},"annotations"`, 1)},
+			"stays, and it is very long": {
+				before: with(`"` + strings.Repeat("x", 250<<10) + `"`), after: with(`"` + strings.Repeat("x", 250<<10) + `"`),
+			},
+			"stays without a spec":  {before: strings.Replace(with(`"1"`), `,"spec":{}`, ``, 1), after: strings.Replace(with(`"1"`), `,"spec":{}`, ``, 1)},
+			"comes without a spec":  {before: `{}`, after: strings.Replace(with(`"1"`), `,"spec":{}`, ``, 1), want: true},
+			"comes as a label only": {before: without, after: strings.Replace(with(`"1"`), "annotations", "labels", 1)},
+		} {
+			for _, of := range ofRuntimes {
+				t.Run(key+" "+name+", "+of.kind.Kind, func(t *testing.T) {
+					checkMatch(t, matchers["validating"], of, request{before: tc.before, after: tc.after}, tc.want)
+					checkMatch(t, matchers["mutating"], of, request{before: tc.before, after: tc.after}, false)
+				})
+			}
+		}
+	}
+}
+
+// TestRuntimeConditionsOnMetadata turns each shape of an object without defaults into each other.
+func TestRuntimeConditionsOnMetadata(t *testing.T) {
+	for who, conditions := range runtimeMatchers(t) {
+		for from, before := range bare {
+			for to, after := range bare {
+				t.Run(who+", "+from+" to "+to, func(t *testing.T) {
+					for _, of := range ofRuntimes {
+						checkMatch(t, conditions, of, request{before: before, after: after}, false)
 					}
 				})
 			}

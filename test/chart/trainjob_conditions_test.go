@@ -87,9 +87,9 @@ func TestTrainJobConditions(t *testing.T) {
 		"another annotation changes": {
 			before: `{"metadata":{"annotations":{"note":"a"}}}`, after: `{"metadata":{"annotations":{"note":"b"}}}`,
 		},
-		"the user's other annotation with our prefix changes": {
-			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"1"}}}`,
-			after:  `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished":"2"}}}`,
+		"an annotation with our prefix that means nothing on a TrainJob changes": {
+			before: `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished":"1"}}}`,
+			after:  `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/default-ttl-seconds-after-finished":"2"}}}`,
 		},
 		"empty annotations come": {before: `{}`, after: `{"metadata":{"annotations":{}}}`},
 		"null annotations come":  {before: `{"metadata":{"annotations":{"note":"a"}}}`, after: `{"metadata":{"annotations":null}}`},
@@ -231,11 +231,16 @@ func TestTrainJobConditionsAreAffordable(t *testing.T) {
 	}
 }
 
-// TestTrainJobConditionsOnAnnotations covers each annotation that the webhooks protect, and
-// the one that sets the deadline.
+// ownAnnotations are those that the webhooks protect, and those by which a user sets the deadline
+// of a TrainJob and how long it stays.
+func ownAnnotations() []string {
+	return append(v1alpha1.ProtectedAnnotations(), v1alpha1.AnnotationActiveDeadlineSeconds, v1alpha1.AnnotationTTLSecondsAfterFinished)
+}
+
+// TestTrainJobConditionsOnAnnotations covers each annotation alone.
 func TestTrainJobConditionsOnAnnotations(t *testing.T) {
 	matchers := trainJobMatchers(t)
-	for _, key := range append(v1alpha1.ProtectedAnnotations(), v1alpha1.AnnotationActiveDeadlineSeconds) {
+	for _, key := range ownAnnotations() {
 		with := func(value string) string {
 			return `{"metadata":{"annotations":{"note":"a","` + key + `":"` + value + `"}}}`
 		}
@@ -247,6 +252,10 @@ func TestTrainJobConditionsOnAnnotations(t *testing.T) {
 			"is added beside another":        {before: `{"metadata":{"annotations":{"note":"a"}}}`, after: with("1"), want: true},
 			"is added empty":                 {before: `{}`, after: with(""), want: true},
 			"changes":                        {before: with("1"), after: with("2"), want: true},
+			"changes to none":                {before: with("1"), after: with("none"), want: true},
+			"changes in writing only":        {before: with("1"), after: with("01"), want: true},
+			"changes while being deleted":    {before: deleting(with("1")), after: deleting(with("2")), want: true},
+			"stays while being deleted":      {before: deleting(with("1")), after: deleting(with("1"))},
 			"is removed":                     {before: with("1"), after: `{"metadata":{"annotations":{"note":"a"}}}`, want: true},
 			"is removed with all the others": {before: with("1"), after: `{}`, want: true},
 			"stays":                          {before: with("1"), after: with("1")},
@@ -259,6 +268,49 @@ func TestTrainJobConditionsOnAnnotations(t *testing.T) {
 					})
 				}
 			})
+		}
+	}
+}
+
+// deleting is the object, which has metadata, while it is being deleted.
+func deleting(object string) string {
+	return strings.Replace(object, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`, 1)
+}
+
+// bare are objects that have none of our annotations, in every shape in which an API server takes
+// them.
+var bare = map[string]string{
+	"no metadata":       `{}`,
+	"null metadata":     `{"metadata":null}`,
+	"empty metadata":    `{"metadata":{}}`,
+	"null annotations":  `{"metadata":{"annotations":null}}`,
+	"empty annotations": `{"metadata":{"annotations":{}}}`,
+	"another":           `{"metadata":{"annotations":{"note":"a"}}}`,
+	"another is empty":  `{"metadata":{"annotations":{"":""}}}`,
+	"another is null":   `{"metadata":{"annotations":{"note":null}}}`,
+	"only our prefix":   `{"metadata":{"annotations":{"` + ourPrefix + `":"a"}}}`,
+	"ours as a label":   `{"metadata":{"labels":{"` + v1alpha1.AnnotationTTLSecondsAfterFinished + `":"1"}}}`,
+}
+
+// TestTrainJobConditionsOnMetadata turns each shape into each other, and into one with an
+// annotation of ours that has no value.
+func TestTrainJobConditionsOnMetadata(t *testing.T) {
+	for who, conditions := range trainJobMatchers(t) {
+		for from, before := range bare {
+			for to, after := range bare {
+				t.Run(who+", "+from+" to "+to, func(t *testing.T) {
+					checkMatch(t, conditions, trainJobs, request{before: before, after: after}, false)
+				})
+			}
+			for _, key := range ownAnnotations() {
+				t.Run(who+", "+from+" to "+key+" without a value", func(t *testing.T) {
+					// The API server takes null for the empty text.
+					null, empty := `{"metadata":{"annotations":{"`+key+`":null}}}`, `{"metadata":{"annotations":{"`+key+`":""}}}`
+					checkMatch(t, conditions, trainJobs, request{before: before, after: null}, true)
+					checkMatch(t, conditions, trainJobs, request{before: null, after: before}, true)
+					checkMatch(t, conditions, trainJobs, request{before: null, after: empty}, false)
+				})
+			}
 		}
 	}
 }
