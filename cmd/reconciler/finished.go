@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/labels"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/internal/policy"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/internal/ttl"
 )
@@ -19,21 +20,13 @@ type finished struct {
 	policies *policy.Reader
 }
 
-// rules returns what the runtime of the TrainJob and the policies say, as they are now. A runtime
-// that is gone says nothing and has no labels.
+// rules returns what the runtime of the TrainJob and the policies say, as they are now.
 func (f *finished) rules(ctx context.Context, job *trainer.TrainJob) (ttl.Rules, error) {
-	var settings trainer.RuntimeSettings
-	if ref := job.Spec.RuntimeRef; ref.Known() {
-		runtime := trainer.NewRuntime(ref.GroupVersionKind().Kind)
-		err := f.cache.Get(ctx, ref.Key(job.Namespace), runtime, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return ttl.Rules{}, fmt.Errorf("read runtime: %w", err)
-		}
-		if err == nil {
-			settings = trainer.SettingsOf(runtime.Object)
-		}
+	settings, err := f.settings(ctx, job)
+	if err != nil {
+		return ttl.Rules{}, err
 	}
-	rules, err := f.policies.Rules(ctx, job.Namespace, labels.Set(settings.Labels))
+	rules, err := f.policies.Rules(ctx, job.Namespace, func() (trainer.RuntimeSettings, error) { return settings, nil })
 	if err != nil {
 		return ttl.Rules{}, err
 	}
@@ -44,6 +37,28 @@ func (f *finished) rules(ctx context.Context, job *trainer.TrainJob) (ttl.Rules,
 		Max:       limit(rules.MaxTTL),
 		OwnTTL:    settings.OwnTTL,
 	}, nil
+}
+
+// settings returns what the runtime of the TrainJob says: the one that is sealed into it where the
+// runtime is gone, be it for a moment. What is removed for want of it would not come back with
+// it.
+func (f *finished) settings(ctx context.Context, job *trainer.TrainJob) (trainer.RuntimeSettings, error) {
+	ref := job.Spec.RuntimeRef
+	if !ref.Known() {
+		return trainer.RuntimeSettings{}, nil
+	}
+	runtime := trainer.NewRuntime(ref.GroupVersionKind().Kind)
+	err := f.cache.Get(ctx, ref.Key(job.Namespace), runtime, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		return trainer.SettingsOf(runtime.Object), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return trainer.RuntimeSettings{}, fmt.Errorf("read runtime: %w", err)
+	}
+	if sealed, err := snapshot.Of(job); err == nil && sealed != nil {
+		return sealed.Settings(), nil
+	}
+	return trainer.RuntimeSettings{}, nil
 }
 
 // limit returns the limit of a policy; nil for none.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/policy"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/internal/ttl"
 	"github.com/signalbox-dev/signalbox/test/builder"
@@ -53,6 +54,18 @@ func TestFinishedRules(t *testing.T) {
 		change(&rules)
 		return rules
 	}
+	// sealed is a TrainJob with this runtime sealed into it.
+	sealed := func(runtime *builder.RuntimeBuilder) *builder.TrainJobBuilder {
+		taken, err := snapshot.Take(runtime.Obj().Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seal := taken.Pack().Seal(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
+		return cluster().Annotations(seal)
+	}
+	notGPU := p("not-gpu").MaxTTL(time.Second).RuntimeSelector(&metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: metav1.LabelSelectorOpDoesNotExist}},
+	}).Obj()
 	torch := func() *builder.RuntimeBuilder { return builder.ClusterTrainingRuntime("torch") }
 	for name, tc := range map[string]struct {
 		job     *builder.TrainJobBuilder
@@ -93,11 +106,39 @@ func TestFinishedRules(t *testing.T) {
 			},
 			want: with(func(r *ttl.Rules) { r.Max, r.Failed = byPolicy(30*minute, "gpu"), byPolicy(minute, "x") }),
 		},
-		"the runtime is gone: it has no labels": {
-			job: cluster(), objects: []client.Object{everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj()}, want: ofAll,
+		"the runtime is gone: nothing is known of it": {
+			job: cluster(), objects: []client.Object{everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj(), notGPU}, want: ofAll,
+		},
+		"no labels, but known": {
+			job: cluster(), objects: []client.Object{torch().Obj(), everywhere, notGPU},
+			want: with(func(r *ttl.Rules) { r.Max = byPolicy(time.Second, "not-gpu") }),
+		},
+		"the runtime is gone: what is sealed counts": {
+			job:     sealed(torch().Label("gpu", "yes").Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "7")),
+			objects: []client.Object{everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj(), notGPU},
+			want: with(func(r *ttl.Rules) {
+				r.Runtime, r.Max = &ttl.Limit{After: 7 * time.Second, By: "ClusterTrainingRuntime/torch"}, byPolicy(30*minute, "gpu")
+			}),
+		},
+		"the runtime is gone: Trainer's own is sealed": {
+			job: sealed(torch().Set(int64(5), "spec", "ttlSecondsAfterFinished")), objects: []client.Object{everywhere},
+			want: with(func(r *ttl.Rules) { r.OwnTTL = true }),
+		},
+		"the runtime is there: what is sealed does not count": {
+			job:     sealed(torch().Label("gpu", "yes").Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "7")),
+			objects: []client.Object{torch().Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "8").Obj(), everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj()},
+			want:    with(func(r *ttl.Rules) { r.Runtime = &ttl.Limit{After: 8 * time.Second, By: "ClusterTrainingRuntime/torch"} }),
+		},
+		"the runtime is gone: a seal that cannot be read": {
+			job:     sealed(torch().Label("gpu", "yes")).Annotation(v1alpha1.AnnotationRuntimeSnapshot, "garbage"),
+			objects: []client.Object{everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj(), notGPU}, want: ofAll,
+		},
+		"the runtime is gone: a seal of another": {
+			job:     sealed(builder.ClusterTrainingRuntime("other").Label("gpu", "yes")),
+			objects: []client.Object{everywhere, p("gpu").MaxTTL(30*minute).Runtimes("gpu", "yes").Obj(), notGPU}, want: ofAll,
 		},
 		"of a kind that Trainer knows not": {
-			job: builder.TrainJob("ns", "job").Runtime("Deployment", "torch"), objects: []client.Object{torch().Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "1").Obj(), everywhere},
+			job: builder.TrainJob("ns", "job").Runtime("Deployment", "torch"), objects: []client.Object{torch().Annotation(v1alpha1.AnnotationDefaultTTLSecondsAfterFinished, "1").Obj(), everywhere, notGPU},
 			want: ofAll,
 		},
 	} {
@@ -126,7 +167,12 @@ func TestFinishedRulesFailures(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	job := builder.TrainJob("ns", "job").Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Obj()
+	// What is sealed is no substitute: a runtime that cannot be read may be there.
+	taken, err := snapshot.Take(builder.ClusterTrainingRuntime("torch").Obj().Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := builder.TrainJob("ns", "job").Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Annotations(taken.Pack().Seal(time.Now())).Obj()
 	for want, f := range map[string]*finished{
 		"read runtime: etcd is away":           {cache: faulty, policies: &policy.Reader{Cache: store, Live: store}},
 		"list LifecyclePolicies: etcd is away": {cache: store, policies: &policy.Reader{Cache: faulty, Live: store}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -153,13 +154,11 @@ func setup(mgr ctrl.Manager, o options) error {
 		Trainer: detector,
 		Metrics: writes,
 	}
-	if err := snapshots.SetupWithManager(mgr, o.workers); err != nil {
+	err = addWhenInstalled(mgr, v1alpha1.TrainingRuntimeSnapshotKind, func() error { return snapshots.SetupWithManager(mgr, o.workers) })
+	if err != nil {
 		return err
 	}
 	policies := &policy.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
-	if err := policies.SetupWithManager(mgr); err != nil {
-		return err
-	}
 	removals, err := ttl.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
@@ -172,7 +171,10 @@ func setup(mgr ctrl.Manager, o options) error {
 		Before:  reconciler.Finish,
 		Metrics: removals,
 	}
-	if err := cleaner.SetupWithManager(mgr, policy.Namespace()); err != nil {
+	err = addWhenInstalled(mgr, v1alpha1.LifecyclePolicyKind, func() error {
+		return errors.Join(policies.SetupWithManager(mgr), cleaner.SetupWithManager(mgr, policy.Namespace()))
+	})
+	if err != nil {
 		return err
 	}
 	clocks, err := guard.NewAuditMetric(metrics.Registry)

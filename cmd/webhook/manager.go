@@ -136,7 +136,11 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(policy.Warm{Cache: mgr.GetCache()}); err != nil {
+	warm := &policy.Warm{Cache: mgr.GetCache()}
+	if err := mgr.Add(warm); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("policies", warm.Check); err != nil {
 		return err
 	}
 	policies := &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
@@ -147,7 +151,6 @@ func setup(mgr ctrl.Manager, o options) error {
 		Metrics:           seals,
 		Policies:          policies,
 		HasActiveDeadline: detector.HasActiveDeadline,
-		Decisions:         decisions,
 	}
 	gate := &admission.JobSetValidator{
 		TrainJobs:      mgr.GetAPIReader(),
@@ -172,7 +175,7 @@ func setup(mgr ctrl.Manager, o options) error {
 	}
 	for path, handler := range map[string]webhook.AdmissionHandler{
 		admission.TrainJobMutatePath:   mutator,
-		admission.TrainJobValidatePath: &admission.TrainJobValidator{},
+		admission.TrainJobValidatePath: &admission.TrainJobValidator{Policies: policies, Runtimes: runtimes, Decisions: decisions},
 		admission.TrainJobStatusPath:   &admission.TrainJobStatusMutator{Clock: clock, TrainerUser: o.trainerUser},
 		admission.JobSetValidatePath:   gate,
 		admission.RuntimeMutatePath:    &admission.RuntimeMutator{},

@@ -10,13 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
-	"github.com/signalbox-dev/signalbox/internal/policy"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
@@ -83,42 +80,5 @@ func TestDeadlineFailures(t *testing.T) {
 	got := broken.Handle(t.Context(), sealRequest("", document(nil, suspended)))
 	if got.Allowed || got.Result.Code != http.StatusInternalServerError || got.Result.Message != "read runtime: etcd is away" {
 		t.Errorf("answer %+v, want 500", got.Result)
-	}
-}
-
-// Every creation counts as what was decided of it; a dry run is answered alike and does not.
-func TestDeadlineIsCounted(t *testing.T) {
-	b := newPolicyBench(torch(), builder.LifecyclePolicy("def").Default(50*time.Second), builder.LifecyclePolicy("max").Max(100*time.Second))
-	registry := prometheus.NewRegistry()
-	var err error
-	if b.Decisions, err = policy.NewMetrics(registry); err != nil {
-		t.Fatal(err)
-	}
-	for _, after := range []string{
-		document(nil, ""), document(nil, suspended), document(nil, `"activeDeadlineSeconds":5`), document(nil, `"activeDeadlineSeconds":500`),
-		document(map[string]string{deadlineKey: "none"}, ""),
-	} {
-		real, dry := sealRequest("", after), sealRequest("", after)
-		dry.DryRun = ptr.To(true)
-		one, other := b.Handle(t.Context(), dry), b.Handle(t.Context(), real)
-		if diff := cmp.Diff(other, one); diff != "" {
-			t.Errorf("answers (-real +dry):\n%s", diff)
-		}
-	}
-	b.asks(document(nil, suspended), document(nil, ""))
-	b.asks("", document(nil, `"managedBy":"kueue.x-k8s.io/multikueue"`))
-	want := map[string]float64{"default by LifecyclePolicy/def": 2, "own by ": 1, "refused_max by LifecyclePolicy/max": 1, "refused_none by LifecyclePolicy/max": 1}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.Metric {
-			got[metric.Label[1].GetValue()+" by "+metric.Label[0].GetValue()] = metric.GetCounter().GetValue()
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 }

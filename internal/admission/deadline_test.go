@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
@@ -34,14 +34,16 @@ const (
 
 type policies []*builder.LifecyclePolicyBuilder
 
-// policyBench is the webhook on an API server with the runtime torch, the namespace ns of the
-// team x, and these policies.
+// policyBench is the mutating webhook, and the validating one, on an API server with the runtime
+// torch, the namespace ns of the team x, and these policies.
 type policyBench struct {
 	*TrainJobMutator
+	validator *TrainJobValidator
 	// reads are what was read live of runtimes, whole or the metadata alone.
 	reads []string
-	// unlisted is the answer to a list of policies, if it is set.
-	unlisted error
+	// unlisted is the answer to a list of policies, unread that to a read of a runtime, if they are
+	// set.
+	unlisted, unread error
 }
 
 func newPolicyBench(runtime *builder.RuntimeBuilder, policies ...*builder.LifecyclePolicyBuilder) *policyBench {
@@ -61,6 +63,9 @@ func newPolicyBench(runtime *builder.RuntimeBuilder, policies ...*builder.Lifecy
 				what = "metadata of "
 			}
 			b.reads = append(b.reads, what+object.GetObjectKind().GroupVersionKind().Kind+"/"+key.Name)
+			if b.unread != nil {
+				return b.unread
+			}
 			return c.Get(ctx, key, object, options...)
 		},
 	})
@@ -73,6 +78,7 @@ func newPolicyBench(runtime *builder.RuntimeBuilder, policies ...*builder.Lifecy
 			return c.List(ctx, list, options...)
 		},
 	})
+	b.validator = &TrainJobValidator{Policies: b.Policies, Runtimes: snapshot.NewResolver(live)}
 	return b
 }
 
@@ -84,6 +90,11 @@ func (b *policyBench) old() *policyBench {
 
 func (b *policyBench) asks(before, after string) admission.Response {
 	return b.Handle(context.Background(), sealRequest(before, after))
+}
+
+// judges asks the validating webhook.
+func (b *policyBench) judges(before, after string) admission.Response {
+	return b.validator.Handle(context.Background(), sealRequest(before, after))
 }
 
 // given is the deadline of a TrainJob: in its spec, 0 for none, in the annotation, and who gave it.
@@ -121,6 +132,8 @@ func TestDeadlineGiven(t *testing.T) {
 		want     given
 		// wantOld is what a TrainJob without the field gets.
 		wantOld given
+		// garbage is what is refused whatever policies there are.
+		garbage bool
 	}{
 		"nothing is said": {runtime: torch(), after: document(nil, "")},
 		"a policy's default": {
@@ -158,9 +171,12 @@ func TestDeadlineGiven(t *testing.T) {
 			want:  spec(30, "LifecyclePolicy/gpu"), wantOld: given{Annotation: "30", By: "LifecyclePolicy/gpu"},
 		},
 		"a runtime that is not there": {
-			policies: policies{def, builder.LifecyclePolicy("gpu").Default(30*time.Second).Runtimes("gpu", "yes")},
-			after:    document(nil, suspended),
-			want:     spec(50, byDef), wantOld: given{Annotation: "50", By: byDef},
+			policies: policies{
+				def, builder.LifecyclePolicy("gpu").Default(30*time.Second).Runtimes("gpu", "yes"),
+				builder.LifecyclePolicy("not-gpu").Max(time.Second).RuntimeSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: metav1.LabelSelectorOpDoesNotExist}}}),
+			},
+			after: document(nil, suspended),
+			want:  spec(50, byDef), wantOld: given{Annotation: "50", By: byDef},
 		},
 		"its own": {
 			runtime: withDefault("70"), policies: policies{def, most}, after: document(nil, `"activeDeadlineSeconds":99`),
@@ -172,15 +188,38 @@ func TestDeadlineGiven(t *testing.T) {
 		},
 		"its own, garbage": {
 			runtime: withDefault("70"), policies: policies{def, most}, after: document(map[string]string{deadlineKey: "8h"}, ""),
-			want: given{Annotation: "8h"}, wantOld: given{Annotation: "8h"},
+			want: given{Annotation: "8h"}, wantOld: given{Annotation: "8h"}, garbage: true,
 		},
 		"opted out": {
 			runtime: withDefault("70"), policies: policies{def}, after: document(map[string]string{deadlineKey: "none"}, ""),
 			want: given{Annotation: "none"}, wantOld: given{Annotation: "none"},
 		},
 		"Trainer's own": {
-			runtime: withDefault("70"), policies: policies{def},
+			runtime: withDefault("70"), policies: policies{def, builder.LifecyclePolicy("req").Required()},
 			after: document(nil, `"runPolicy":{"ttlSecondsAfterFinished":1,"activeDeadlineSeconds":{}}`),
+		},
+		"Trainer's own, a max": {
+			runtime: withDefault("70"), policies: policies{def, most}, after: document(nil, `"runPolicy":{"activeDeadlineSeconds":5}`),
+			want: given{Annotation: "100", By: byMax}, wantOld: given{Annotation: "100", By: byMax},
+		},
+		"Trainer's own that cannot be read, a max": {
+			runtime: withDefault("70"), policies: policies{def, most}, after: document(nil, `"suspend":true,"runPolicy":{"activeDeadlineSeconds":"5m"}`),
+			want: given{Annotation: "100", By: byMax}, wantOld: given{Annotation: "100", By: byMax},
+		},
+		"Trainer's own of something else, a max": {
+			runtime: torch(), policies: policies{most}, after: document(nil, `"runPolicy":{"ttlSecondsAfterFinished":1}`),
+			want: spec(100, byMax), wantOld: given{Annotation: "100", By: byMax},
+		},
+		"Trainer's own beside the field, a max": {
+			runtime: torch(), policies: policies{most}, after: document(nil, `"activeDeadlineSeconds":7,"runPolicy":{"activeDeadlineSeconds":5}`),
+			want: given{Spec: 7}, wantOld: given{Spec: 7},
+		},
+		"Trainer's own by its runtime": {
+			runtime: withDefault("70").Set(int64(5), "spec", "runPolicy", "activeDeadlineSeconds"), policies: policies{def}, after: document(nil, ""),
+		},
+		"Trainer's own by its runtime, a max": {
+			runtime: withDefault("70").Set(int64(5), "spec", "runPolicy", "activeDeadlineSeconds"), policies: policies{def, most}, after: document(nil, ""),
+			want: spec(100, byMax), wantOld: given{Annotation: "100", By: byMax},
 		},
 		"a copy of MultiKueue": {
 			runtime: withDefault("70"), policies: policies{def, builder.LifecyclePolicy("req").Required()},
@@ -243,6 +282,10 @@ func TestDeadlineGiven(t *testing.T) {
 				if again := now.asks("", once); !again.Allowed || len(again.Patches) != 0 {
 					t.Errorf("asked again it answers %v, with %v", again.Allowed, again.Patches)
 				}
+				// No policy refuses what was given, or may stay as it is.
+				if judged := now.judges("", once); !judged.Allowed != tc.garbage {
+					t.Errorf("the validating webhook answers %v", judged.Result)
+				}
 			}
 		})
 	}
@@ -274,75 +317,6 @@ func TestDeadlinePatch(t *testing.T) {
 	}
 }
 
-func TestDeadlineRefused(t *testing.T) {
-	most, required := builder.LifecyclePolicy("max").Max(100*time.Second), builder.LifecyclePolicy("req").Required()
-	const annotation = "metadata.annotations[lifecycle.trainer.kubeflow.org/active-deadline-seconds]"
-	for name, tc := range map[string]struct {
-		policy      *builder.LifecyclePolicyBuilder
-		after       string
-		field, want string
-		reason      metav1.CauseType
-	}{
-		"over a max": {most, document(nil, `"activeDeadlineSeconds":999`), "spec.activeDeadlineSeconds",
-			"Invalid value: 999: must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max", metav1.CauseTypeFieldValueInvalid},
-		"over a max, suspended": {most, document(nil, `"suspend":true,"activeDeadlineSeconds":101`), "spec.activeDeadlineSeconds",
-			"Invalid value: 101: must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max", metav1.CauseTypeFieldValueInvalid},
-		"over a max by annotation": {most, document(map[string]string{deadlineKey: "999"}, ""), annotation,
-			`Invalid value: "999": must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max`, metav1.CauseTypeFieldValueInvalid},
-		"over a max, said to be given": {most, document(map[string]string{givenBy: byMax}, `"activeDeadlineSeconds":101`), "spec.activeDeadlineSeconds",
-			"Invalid value: 101: must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max", metav1.CauseTypeFieldValueInvalid},
-		"over a max by a run policy": {most, document(nil, `"runPolicy":{"activeDeadlineSeconds":999}`), "spec.runPolicy.activeDeadlineSeconds",
-			"Invalid value: 999: must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max", metav1.CauseTypeFieldValueInvalid},
-		"a copy of MultiKueue over a max": {most, copied(document(nil, `"activeDeadlineSeconds":999`)), "spec.activeDeadlineSeconds",
-			"Invalid value: 999: must be less than or equal to 100 (1m40s), the maximum of LifecyclePolicy/max", metav1.CauseTypeFieldValueInvalid},
-		"opted out under a max": {most, document(map[string]string{deadlineKey: "none"}, ""), annotation,
-			`Invalid value: "none": a deadline is needed: LifecyclePolicy/max allows 100 seconds (1m40s) at most`, metav1.CauseTypeFieldValueInvalid},
-		"opted out where one is required": {required, document(map[string]string{deadlineKey: "none"}, ""), annotation,
-			`Invalid value: "none": a deadline is needed: LifecyclePolicy/req requires one`, metav1.CauseTypeFieldValueInvalid},
-		"none where one is required": {required, document(nil, ""), "spec.activeDeadlineSeconds",
-			"Required value: LifecyclePolicy/req requires a deadline: set this field, or the annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds, to a number of seconds", metav1.CauseTypeFieldValueRequired},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newPolicyBench(torch(), tc.policy)
-			got := b.asks("", tc.after)
-			want := `TrainJob.trainer.kubeflow.org "job" is invalid: ` + tc.field + ": " + tc.want
-			if got.Allowed || got.Result.Code != http.StatusUnprocessableEntity || got.Result.Reason != metav1.StatusReasonInvalid || got.Result.Message != want {
-				t.Fatalf("answer %+v, want 422 %q", got.Result, want)
-			}
-			cause := metav1.StatusCause{Type: tc.reason, Field: tc.field, Message: tc.want}
-			if diff := cmp.Diff([]metav1.StatusCause{cause}, got.Result.Details.Causes); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
-			if len(got.Patches) != 0 {
-				t.Errorf("refused with %v", got.Patches)
-			}
-			// With another controller it is none of ours.
-			elsewhere := strings.Replace(tc.after, `"spec":{`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue",`, 1)
-			if got := b.asks("", elsewhere); !got.Allowed {
-				t.Errorf("refused elsewhere: %v", got.Result)
-			}
-		})
-	}
-}
-
-// What is not to be run by Trainer here is only stripped.
-func TestDeadlineElsewhere(t *testing.T) {
-	op := jsonpatchop.NewOperation
-	b := newPolicyBench(torch(), builder.LifecyclePolicy("a").Max(time.Second).Required())
-	b.unlisted = errors.New("not to be asked")
-	after := document(map[string]string{givenBy: "LifecyclePolicy/a", deadlineKey: "99"}, `"managedBy":"kueue.x-k8s.io/multikueue"`)
-	want := []jsonpatchop.Operation{op("remove", "/metadata/annotations/lifecycle.trainer.kubeflow.org~1active-deadline-source", nil)}
-	for _, before := range []string{"", document(map[string]string{deadlineKey: "99"}, `"managedBy":"kueue.x-k8s.io/multikueue"`)} {
-		if got := b.asks(before, after); !got.Allowed || !cmp.Equal(want, got.Patches) {
-			t.Errorf("answer %v %v, want %v", got.Result, got.Patches, want)
-		}
-	}
-	if len(b.reads) != 0 {
-		t.Errorf("reads %q", b.reads)
-	}
-}
-
 // A deadline is decided at the creation: an update asks no policy, and keeps who gave it.
 func TestDeadlineIsNotDecidedAgain(t *testing.T) {
 	b := newPolicyBench(torch(), builder.LifecyclePolicy("a").Max(time.Second).Required())
@@ -366,6 +340,9 @@ func TestDeadlineIsNotDecidedAgain(t *testing.T) {
 		got := b.asks(tc.before, tc.after)
 		if !got.Allowed {
 			t.Fatalf("%s: refused: %v", name, got.Result)
+		}
+		if judged := b.judges(tc.before, apply(t, tc.after, got.Patches)); !judged.Allowed {
+			t.Errorf("%s: refused by the validating webhook: %v", name, judged.Result)
 		}
 		if diff := cmp.Diff(tc.want, givenIn(t, apply(t, tc.after, got.Patches))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -29,7 +28,7 @@ const TrainJobMutatePath = "/mutate-trainjob"
 // protected annotations: what a client sends for them is dropped or put back, and the stamp
 // of the present active period is written when that period starts, the runtime is sealed when
 // the first one does. It gives a new TrainJob the deadline that its runtime or a LifecyclePolicy
-// says, refuses one that a policy does not allow, and puts back a deadline that an update drops.
+// says, and puts back one that an update drops.
 //
 // It fails closed: a TrainJob that starts without its stamp could end early or late. The
 // webhook configuration calls it only where one of these fields can be at stake, so that
@@ -42,12 +41,11 @@ type TrainJobMutator struct {
 	Policies *policy.Reader
 	// HasActiveDeadline tells whether the API of TrainJobs has spec.activeDeadlineSeconds.
 	HasActiveDeadline func(ctx context.Context) bool
-	Decisions         *policy.Metrics
 }
 
-// Handle answers one admission request. It refuses what it cannot decode (400), and what a
-// policy does not allow and the start of a TrainJob whose runtime does not exist (422); 500 when
-// the runtime or the policies cannot be read.
+// Handle answers one admission request. It refuses what it cannot decode (400), and the start
+// of a TrainJob whose runtime does not exist (422); 500 when the runtime or the policies cannot
+// be read.
 func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	before, after, err := decodeTrainJobs(req)
 	if err != nil {
@@ -55,33 +53,33 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 	}
 	now := deadline.Now(before, after, m.Clock.Now())
 	want := m.protected(before, after, now)
-	var patch []jsonpatch.Operation
+	// One read of the runtime serves all that is asked about it.
+	runtime := sync.OnceValues(func() (*snapshot.Packed, error) {
+		return m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
+	})
+	carried := deadline.SettingsOf(after)
 	var warnings []string
+	switch {
+	case before == nil && after.ManagedByTrainer():
+		carried, err = m.give(ctx, req, after, runtime, want)
+	case before == nil:
+		carried, err = m.takeBack(ctx, req, after, runtime)
+	case after.ManagedByTrainer():
+		carried, warnings = deadline.Keep(before, after)
+	}
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	patch := specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, carried.Spec)
+	want[v1alpha1.AnnotationActiveDeadlineSeconds] = carried.Annotation
 	if after.ManagedByTrainer() {
-		// One read of the runtime serves all that is asked about it.
-		runtime := sync.OnceValues(func() (*snapshot.Packed, error) {
-			return m.Runtimes.Runtime(ctx, req.Namespace, after.Spec.RuntimeRef)
-		})
-		keep := deadline.SettingsOf(after)
-		var refusal *field.Error
-		if before == nil {
-			keep.Spec, refusal, err = m.decide(ctx, req, after, runtime, want)
-		} else {
-			keep, warnings = deadline.Keep(before, after)
-			want[v1alpha1.AnnotationActiveDeadlineSeconds] = keep.Annotation
-		}
-		var warning string
-		if err == nil && refusal == nil {
-			warning, refusal, err = m.seal(ctx, req, before, after, runtime, want, now)
-		}
-		if err != nil {
+		warning, refusal, err := m.seal(ctx, req, before, after, runtime, want, now)
+		switch {
+		case err != nil:
 			return admission.Errored(http.StatusInternalServerError, err)
-		}
-		if refusal != nil {
+		case refusal != nil:
 			return invalid(after, field.ErrorList{refusal})
-		}
-		patch = specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, keep.Spec)
-		if warning != "" {
+		case warning != "":
 			warnings = append(warnings, warning)
 		}
 	}

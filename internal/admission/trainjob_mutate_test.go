@@ -213,6 +213,9 @@ func FuzzTrainJobMutator(f *testing.F) {
 	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"LifecyclePolicy/max"}},"spec":{"runtimeRef":{"name":"torch"},"activeDeadlineSeconds":100}}`)
 	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"x","lifecycle.trainer.kubeflow.org/active-deadline-seconds":"100"}},"spec":{"suspend":true}}`)
 	f.Add(``, `{"metadata":{"labels":{"kueue.x-k8s.io/multikueue-origin":""}},"spec":{"runPolicy":5,"ttlSecondsAfterFinished":{}}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"LifecyclePolicy/max"}},"spec":{"runtimeRef":{"name":"torch"},"activeDeadlineSeconds":100,"managedBy":"kueue.x-k8s.io/multikueue"}}`)
+	f.Add(``, `{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/active-deadline-source":"LifecyclePolicy/max","lifecycle.trainer.kubeflow.org/active-deadline-seconds":"100"}},"spec":{"managedBy":"x"}}`)
+	f.Add(``, `{"metadata":{},"spec":{"runtimeRef":{"name":"torch"},"runPolicy":{"activeDeadlineSeconds":5}}}`)
 	f.Add(`{"metadata":{"annotations":{"lifecycle.trainer.kubeflow.org/runtime-revision":"r"}}}`, `{"metadata":{"annotations":{}},"spec":{"managedBy":"x"}}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		// The API server sends objects with metadata; nothing else gets here.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/policy"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/internal/ttl"
 )
@@ -24,16 +26,24 @@ import (
 const TrainJobValidatePath = "/validate-trainjob"
 
 // TrainJobValidator is the validating webhook of TrainJobs, on CREATE and UPDATE. It refuses
-// deadlines and times to stay that are out of bounds, changes of a deadline, and runtimePatches
-// that would forge what Signalbox writes on the JobSet.
+// deadlines and times to stay that are out of bounds, changes of a deadline, new TrainJobs whose
+// deadline a LifecyclePolicy does not allow, and runtimePatches that would forge what Signalbox
+// writes on the JobSet.
 //
 // It fails closed, for the same requests as the mutating webhook: a deadline that slipped
 // past could not be corrected later, being immutable.
-type TrainJobValidator struct{}
+type TrainJobValidator struct {
+	// Policies finds what LifecyclePolicies say.
+	Policies *policy.Reader
+	Runtimes *snapshot.Resolver
+	// Decisions counts what was decided of new TrainJobs.
+	Decisions *policy.Metrics
+}
 
-// Handle answers one admission request: all mistakes at once as Invalid (422), and 400 for
-// what it cannot decode. A TrainJob that is being deleted is never refused.
-func (*TrainJobValidator) Handle(_ context.Context, req admission.Request) admission.Response {
+// Handle answers one admission request: all mistakes at once as Invalid (422), 400 for what it
+// cannot decode, and 500 when the policies, or a runtime that they ask for, cannot be read. A
+// TrainJob that is being deleted is never refused.
+func (v *TrainJobValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	before, after, err := decodeTrainJobs(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -43,6 +53,15 @@ func (*TrainJobValidator) Handle(_ context.Context, req admission.Request) admis
 		return admission.Allowed("")
 	}
 	errs := append(deadline.Validate(before, after), ttl.Validate(before, after)...)
+	if before == nil {
+		refusal, err := v.judge(ctx, req, after)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if refusal != nil {
+			errs = append(errs, refusal)
+		}
+	}
 	patched, err := validatePatches(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)

@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/signalbox-dev/signalbox/internal/policy"
+	"github.com/signalbox-dev/signalbox/internal/snapshot"
 )
 
 // request makes an admission request; before is "" on CREATE.
@@ -25,6 +28,11 @@ func request(before, after string) admission.Request {
 		request.OldObject.Raw = []byte(before)
 	}
 	return request
+}
+
+// validator is the webhook where there are no policies.
+func validator() *TrainJobValidator {
+	return &TrainJobValidator{Policies: &policy.Reader{Cache: stored(), Live: stored()}, Runtimes: snapshot.NewResolver(stored())}
 }
 
 func TestTrainJobValidator(t *testing.T) {
@@ -99,7 +107,7 @@ func TestTrainJobValidator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&TrainJobValidator{}).Handle(context.Background(), request(tc.before, tc.after))
+			got := validator().Handle(context.Background(), request(tc.before, tc.after))
 			if got.Allowed != (tc.want == "") {
 				t.Fatalf("allowed = %v: %v", got.Allowed, got.Result)
 			}
@@ -124,7 +132,7 @@ func TestTrainJobValidator(t *testing.T) {
 }
 
 func TestTrainJobValidatorRefusesWhatItCannotRead(t *testing.T) {
-	got := (&TrainJobValidator{}).Handle(context.Background(), request("", `{"spec":{"activeDeadlineSeconds":"60"}}`))
+	got := validator().Handle(context.Background(), request("", `{"spec":{"activeDeadlineSeconds":"60"}}`))
 	if got.Allowed || got.Result.Code != http.StatusBadRequest {
 		t.Errorf("answer = %+v, want 400", got.Result)
 	}
@@ -174,7 +182,7 @@ func TestTrainJobValidatorOfRuntimePatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&TrainJobValidator{}).Handle(t.Context(), request(tc.before, tc.after))
+			got := validator().Handle(t.Context(), request(tc.before, tc.after))
 			if got.Allowed != (len(tc.want) == 0) {
 				t.Fatalf("allowed = %v: %v", got.Allowed, got.Result)
 			}
@@ -206,7 +214,7 @@ func TestTrainJobValidatorOfRuntimePatches(t *testing.T) {
 // All mistakes come at once, those of the deadline first.
 func TestTrainJobValidatorTellsOfAllAtOnce(t *testing.T) {
 	document := strings.Replace(patches(`{"lifecycle.trainer.kubeflow.org/x":"y"}`), `"spec":{`, `"spec":{"activeDeadlineSeconds":0,`, 1)
-	got := (&TrainJobValidator{}).Handle(t.Context(), request("", document))
+	got := validator().Handle(t.Context(), request("", document))
 	want := `TrainJob.trainer.kubeflow.org "a" is invalid: [spec.activeDeadlineSeconds: Invalid value: 0: must be greater than or equal to 1, ` +
 		`spec.runtimePatches[0].trainingRuntimeSpec.template.metadata.annotations[lifecycle.trainer.kubeflow.org/x]: Forbidden: annotations of lifecycle.trainer.kubeflow.org on a JobSet are Signalbox's own]`
 	if got.Allowed || got.Result.Message != want {
@@ -222,7 +230,7 @@ func TestTrainJobValidatorRefusesPatchesThatItCannotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (&TrainJobValidator{}).Handle(t.Context(), request(tc.before, tc.after)); got.Allowed || got.Result.Code != http.StatusBadRequest {
+			if got := validator().Handle(t.Context(), request(tc.before, tc.after)); got.Allowed || got.Result.Code != http.StatusBadRequest {
 				t.Errorf("answer = %+v, want 400", got.Result)
 			}
 		})

@@ -103,11 +103,12 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 
 // Early tells whether it would be wrong of Trainer to end the TrainJob by its deadline at the
 // instant now: it is suspended, it is not known yet since when it is active, or more of its
-// time is left than the tolerance. A TrainJob that is finished, has no deadline or is being
-// deleted is not for this rule to judge: nobody loses by the end of the last one.
+// time is left than the tolerance. A TrainJob that is finished, has no deadline, has another that
+// Trainer looks after by a run policy, or is being deleted is not for this rule to judge: nobody
+// loses by the end of the last one.
 func Early(job *trainer.TrainJob, now time.Time) bool {
 	limit, _ := limitOf(job)
-	if limit == 0 || job.Terminal() || !job.ManagedByTrainer() || !job.DeletionTimestamp.IsZero() {
+	if limit == 0 || job.OwnDeadline() != nil || job.Terminal() || !job.ManagedByTrainer() || !job.DeletionTimestamp.IsZero() {
 		return false
 	}
 	decision := Evaluate(job, now)
@@ -138,16 +139,15 @@ func (d Decision) WarnAt(most time.Duration) time.Time {
 	return d.Deadline.Add(-min(most, d.Limit/10))
 }
 
-// limitOf returns the limit of the TrainJob and its source, or zero when it has none, or one that
-// Trainer looks after by a run policy. A value above MaxSeconds, stored before anyone checked,
-// counts as MaxSeconds: the least surprising reading of it, where stock computes an instant in
-// the past.
+// limitOf returns the limit of the TrainJob and its source, or zero when it has none. A value
+// above MaxSeconds, stored before anyone checked, counts as MaxSeconds: the least surprising
+// reading of it, where stock computes an instant in the past.
 func limitOf(job *trainer.TrainJob) (time.Duration, Source) {
 	if seconds := job.Spec.ActiveDeadlineSeconds; seconds != nil {
 		return limit(*seconds), SourceSpec
 	}
 	value, found := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
-	if !found || job.OwnDeadline() != nil {
+	if !found {
 		return 0, ""
 	}
 	seconds, err := strconv.ParseInt(value, 10, 64)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
@@ -167,8 +168,14 @@ func TestEvaluate(t *testing.T) {
 			job: job().Deadline(60).Stamp(at(0)).Annotation(v1alpha1.AnnotationActiveDeadlineSource, "LifecyclePolicy/x"), now: at(60),
 			want: Decision{State: Expired, Start: at(0), Limit: time.Minute, Deadline: at(60), Source: SourceSpec, By: "LifecyclePolicy/x", RequeueAfter: time.Second},
 		},
-		"a run policy is Trainer's own, whatever the annotation says": {
-			job: job().DeadlineAnnotation("5").RunPolicy(&trainer.Setting{}, nil).Stamp(at(0)), now: at(1e6),
+		"a run policy alone is Trainer's own": {job: job().RunPolicy(&trainer.Setting{Seconds: ptr.To[int64](5)}, nil).Stamp(at(0)), now: at(1e6)},
+		"the annotation counts beside a run policy": {
+			job: job().DeadlineAnnotation("60").RunPolicy(&trainer.Setting{Seconds: ptr.To[int64](5)}, nil).Stamp(at(0)), now: at(59),
+			want: waiting(at(0), time.Minute, time.Second, SourceAnnotation),
+		},
+		"the annotation counts beside one that cannot be read": {
+			job: job().DeadlineAnnotation("60").RunPolicy(&trainer.Setting{}, nil).Stamp(at(0)), now: at(60),
+			want: expired(at(0), SourceAnnotation),
 		},
 		"the field counts beside a run policy": {
 			job: job().Deadline(60).RunPolicy(&trainer.Setting{}, nil).Stamp(at(0)), now: at(60),
@@ -230,4 +237,17 @@ func FuzzEvaluate(f *testing.F) {
 			t.Errorf("not expired at its own deadline: %+v", early)
 		}
 	})
+}
+
+// A run policy is Trainer's to enforce: its end by that is never early, however far ahead the
+// deadline is that stands beside it.
+func TestEarlyBesideARunPolicy(t *testing.T) {
+	for name, own := range map[string]*trainer.Setting{"readable": {Seconds: ptr.To[int64](5)}, "unreadable": {}} {
+		job := builder.TrainJob("ns", "job").Created(at(0)).Stamp(at(0)).RunPolicy(own, nil)
+		for where, job := range map[string]*trainer.TrainJob{"annotation": job.DeadlineAnnotation("3600").Obj(), "field": job.Deadline(3600).Obj()} {
+			if Early(job, at(6)) {
+				t.Errorf("%s, beside the %s: the end by a run policy is called early", name, where)
+			}
+		}
+	}
 }

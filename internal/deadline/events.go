@@ -38,9 +38,11 @@ func (r *Reconciler) tellGiven(ctx context.Context, job *trainer.TrainJob, now t
 		if _, told := r.told.Get(job.UID); told {
 			return
 		}
+	}
+	text := fmt.Sprintf("%s is %d s, from %s", source, int64(limit.Seconds()), by)
+	if event.Note(ctx, r.Client, job.Reference(), reasonGiven, text, "", now) && r.told != nil {
 		r.told.Add(job.UID, nil)
 	}
-	event.Note(ctx, r.Client, job.Reference(), reasonGiven, fmt.Sprintf("%s is %d s, from %s", source, int64(limit.Seconds()), by), "", now)
 }
 
 // newsFor is how long an expiry is worth an event: a restart must not tell again of all that

@@ -37,7 +37,10 @@ func TestReconcileSaysWhoGaveTheDeadline(t *testing.T) {
 		},
 		"a runtime":                {givenJob("ClusterTrainingRuntime/torch").Deadline(60), "spec.activeDeadlineSeconds from ClusterTrainingRuntime/torch", "runtime"},
 		"a runtime of a namespace": {givenJob("TrainingRuntime/torch").Deadline(60), "spec.activeDeadlineSeconds from TrainingRuntime/torch", "runtime"},
-		"its author":               {dueJob(), "spec.activeDeadlineSeconds", "spec"},
+		"a policy, beside a run policy": {
+			givenJob("LifecyclePolicy/x").DeadlineAnnotation("60").RunPolicy(&trainer.Setting{}, nil), "annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds from LifecyclePolicy/x", "policy",
+		},
+		"its author": {dueJob(), "spec.activeDeadlineSeconds", "spec"},
 		"its author, by annotation": {
 			builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("60"), "annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds", "annotation",
 		},
@@ -101,7 +104,10 @@ func TestReconcileTellsOfAGivenDeadline(t *testing.T) {
 		"opted out":                               {givenJob("LifecyclePolicy/x").DeadlineAnnotation("none"), nil},
 		"finished":                                {job().Condition(trainer.ConditionComplete, metav1.ConditionTrue, "Done", at(10)), nil},
 		"managed by MultiKueue":                   {job().ManagedBy("kueue.x-k8s.io/multikueue"), nil},
-		"Trainer's own beside the annotation":     {givenJob("LifecyclePolicy/x").DeadlineAnnotation("3600").RunPolicy(&trainer.Setting{}, nil), nil},
+		"beside a run policy": {
+			givenJob("LifecyclePolicy/x").DeadlineAnnotation("3600").RunPolicy(&trainer.Setting{}, nil),
+			[]string{"Normal DeadlineSet annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds is 3600 s, from LifecyclePolicy/x"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,16 +202,47 @@ func TestFinishFailures(t *testing.T) {
 	}
 }
 
-// A run policy of a later Trainer is that one's to look after: it and what annotations say cost
-// no look, while the field counts.
-func TestReconcileStepsBackFromARunPolicy(t *testing.T) {
+// An event that could not be written is written at the next look, and remembered only then.
+func TestReconcileTellsAgainOfAGivenDeadline(t *testing.T) {
+	var fault error
+	creates := 0
+	b := newBench(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		creates++
+		if fault != nil {
+			return fault
+		}
+		return c.Create(ctx, object, options...)
+	}}, givenJob("LifecyclePolicy/x").Deadline(3600).Obj())
+	b.told = lru.New(lately)
+	for _, tc := range []struct {
+		fault         error
+		creates, told int
+	}{
+		{errors.New("etcd is away"), 1, 0}, {errors.New("etcd is away"), 2, 0}, {nil, 3, 1}, {nil, 3, 1}, {errors.New("etcd is away"), 3, 1},
+	} {
+		fault = tc.fault
+		if _, err := b.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if events := b.events(t); creates != tc.creates || b.told.Len() != tc.told || len(events) != tc.told {
+			t.Errorf("%d requests, %d remembered, events %q; want %d and %d", creates, b.told.Len(), events, tc.creates, tc.told)
+		}
+	}
+}
+
+// A run policy of a later Trainer is that one's to look after, and costs no look. What the field
+// or the annotation says beside it counts as ever.
+func TestReconcileBesideARunPolicy(t *testing.T) {
 	seconds := int64(5)
 	for name, tc := range map[string]struct {
 		job  *builder.TrainJobBuilder
 		want reconcile.Result
 	}{
 		"a run policy alone":             {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), reconcile.Result{}},
-		"beside the annotation":          {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("1").RunPolicy(&trainer.Setting{}, nil), reconcile.Result{}},
+		"one that cannot be read":        {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{}, nil), reconcile.Result{}},
+		"beside an opt-out":              {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("none").RunPolicy(&trainer.Setting{}, nil), reconcile.Result{}},
+		"beside the annotation":          {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
+		"unreadable, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
 		"beside the field":               {dueJob().Deadline(120).RunPolicy(&trainer.Setting{}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
 		"of the TTL, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(nil, &trainer.Setting{}), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
 	} {

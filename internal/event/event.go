@@ -45,12 +45,13 @@ func Warn(ctx context.Context, c client.Client, about corev1.ObjectReference, re
 	write(ctx, c, about, corev1.EventTypeWarning, reason, text, occasion, now)
 }
 
-// Note writes an event as Warn does, of something that is as it should be.
-func Note(ctx context.Context, c client.Client, about corev1.ObjectReference, reason, text, occasion string, now time.Time) {
-	write(ctx, c, about, corev1.EventTypeNormal, reason, text, occasion, now)
+// Note writes an event as Warn does, of something that is as it should be. It tells whether the
+// event is there.
+func Note(ctx context.Context, c client.Client, about corev1.ObjectReference, reason, text, occasion string, now time.Time) bool {
+	return write(ctx, c, about, corev1.EventTypeNormal, reason, text, occasion, now)
 }
 
-func write(ctx context.Context, c client.Client, about corev1.ObjectReference, kind, reason, text, occasion string, now time.Time) {
+func write(ctx context.Context, c client.Client, about corev1.ObjectReference, kind, reason, text, occasion string, now time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
 	hash := fnv.New64a()
@@ -79,5 +80,7 @@ func write(ctx context.Context, c client.Client, about corev1.ObjectReference, k
 	err := c.Create(ctx, event, client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		log.FromContext(ctx).Error(err, "could not write an event", "reason", reason, "message", text)
+		return false
 	}
+	return true
 }

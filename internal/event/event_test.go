@@ -132,12 +132,29 @@ func TestNote(t *testing.T) {
 	about := reference("ns", "job", "uid")
 	b.warn(t, about, "Reason", "what happened", "once")
 	for range 2 {
-		Note(t.Context(), other, about, "Reason", "what happened", "once", now)
+		// That it is there already is as good.
+		if !Note(t.Context(), other, about, "Reason", "what happened", "once", now) {
+			t.Error("the event is there, and said not to be")
+		}
 	}
 	want, got := b.events(t), other.events(t)
 	want[0].Type = "Normal"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever remembers that an event is there must not do so of one that is not.
+func TestNoteFailures(t *testing.T) {
+	about := reference("ns", "job", "uid")
+	b := newBench(t)
+	b.fault = func(context.Context) error { return errors.New("no room") }
+	if Note(t.Context(), b, about, "Reason", "what happened", "once", now) || len(b.events(t)) != 0 {
+		t.Error("an event that could not be written is said to be there")
+	}
+	b.fault = nil
+	if !Note(t.Context(), b, about, "Reason", "what happened", "once", now) || len(b.events(t)) != 1 {
+		t.Error("the event is said not to be there")
 	}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,13 +136,28 @@ func TestDecide(t *testing.T) {
 		"a copy opts out of a requirement":    {job: job().CopyOfMultiKueue().DeadlineAnnotation("none"), rules: required1, want: decided{What: OptedOut}},
 		"a copy opts out where a max applies": {job: job().CopyOfMultiKueue().DeadlineAnnotation("none"), rules: max100, want: noneUnderMax},
 
-		"Trainer's own under the max":       {job: job().RunPolicy(setting(100), nil), rules: all, runtime: runtimeWith("5"), want: own},
-		"Trainer's own over the max":        {job: job().RunPolicy(setting(101), nil), rules: all, want: over("spec.runPolicy.activeDeadlineSeconds", "101")},
-		"Trainer's own that cannot be read": {job: job().RunPolicy(unreadable, nil), rules: all, runtime: runtimeWith("5"), want: own},
-		"Trainer's own where required":      {job: job().RunPolicy(setting(5), nil), rules: required1, want: own},
-		"Trainer's own beside annotation":   {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("999"), rules: all, want: own},
-		"Trainer's own beside the field":    {job: job().RunPolicy(setting(5), nil).Deadline(101), rules: all, want: over("spec.activeDeadlineSeconds", "101")},
-		"a run policy without a deadline":   {job: job().RunPolicy(nil, setting(5)), rules: default50, want: defaulted},
+		"Trainer's own, no rules":                         {job: job().RunPolicy(setting(100), nil), want: own},
+		"Trainer's own gets the max beside it":            {job: job().RunPolicy(setting(5), nil), rules: max100, want: limited},
+		"Trainer's own at the max":                        {job: job().RunPolicy(setting(100), nil), rules: all, runtime: runtimeWith("5"), want: limited},
+		"Trainer's own over the max":                      {job: job().RunPolicy(setting(101), nil), rules: all, want: over("spec.runPolicy.activeDeadlineSeconds", "101")},
+		"Trainer's own over the max, ours under it":       {job: job().RunPolicy(setting(101), nil).Deadline(5), rules: all, want: over("spec.runPolicy.activeDeadlineSeconds", "101")},
+		"Trainer's own over the max, opted out of ours":   {job: job().RunPolicy(setting(101), nil).DeadlineAnnotation("none"), rules: all, want: over("spec.runPolicy.activeDeadlineSeconds", "101")},
+		"Trainer's own over the max, a copy":              {job: job().RunPolicy(setting(101), nil).CopyOfMultiKueue(), rules: all, want: over("spec.runPolicy.activeDeadlineSeconds", "101")},
+		"Trainer's own of zero":                           {job: job().RunPolicy(setting(0), nil), rules: max100, want: limited},
+		"Trainer's own that cannot be read":               {job: job().RunPolicy(unreadable, nil), rules: all, runtime: runtimeWith("5"), want: limited},
+		"Trainer's own that cannot be read, no max":       {job: job().RunPolicy(unreadable, nil), rules: Rules{Default: all.Default, Required: "req"}, runtime: runtimeWith("5"), want: own},
+		"Trainer's own gets no default":                   {job: job().RunPolicy(setting(100), nil), rules: default50, runtime: runtimeWith("5"), want: own},
+		"Trainer's own, opted out":                        {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("none"), rules: required1, want: decided{What: OptedOut}},
+		"the runtime has its, opted out":                  {job: job().DeadlineAnnotation("none"), runtime: ownRuntime(), rules: required1, want: decided{What: OptedOut}},
+		"Trainer's own where required":                    {job: job().RunPolicy(setting(5), nil), rules: required1, want: own},
+		"Trainer's own beside the annotation":             {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("100"), rules: all, want: own},
+		"Trainer's own beside the annotation over":        {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("101"), rules: all, want: over(annotationField, `"101"`)},
+		"Trainer's own beside the field":                  {job: job().RunPolicy(setting(5), nil).Deadline(100), rules: all, want: own},
+		"Trainer's own beside the field over":             {job: job().RunPolicy(setting(5), nil).Deadline(101), rules: all, want: over("spec.activeDeadlineSeconds", "101")},
+		"Trainer's own that cannot be read, beside a few": {job: job().RunPolicy(unreadable, nil).DeadlineAnnotation("101"), rules: all, want: over(annotationField, `"101"`)},
+		"Trainer's own, and opts out of ours":             {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("none"), rules: default50, want: decided{What: OptedOut}},
+		"Trainer's own, and opts out under a max":         {job: job().RunPolicy(setting(5), nil).DeadlineAnnotation("none"), rules: max100, want: noneUnderMax},
+		"a run policy without a deadline":                 {job: job().RunPolicy(nil, setting(5)), rules: default50, want: defaulted},
 
 		"the runtime has Trainer's own":            {job: job(), runtime: ownRuntime(), rules: default50, want: decided{What: Unlimited}},
 		"the runtime has Trainer's own, required":  {job: job(), runtime: ownRuntime(), rules: required1, want: decided{What: Unlimited}},
@@ -199,7 +215,7 @@ func TestDecideNamesThePolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rules := Strictest(policies, map[string]string{"team": tc.team}, nil)
+			rules := strictest(t, policies, map[string]string{"team": tc.team}, unknown)
 			if diff := cmp.Diff(tc.want, decidedOf(Decide(tc.job.Obj(), trainer.RuntimeSettings{}, rules))); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
@@ -220,5 +236,104 @@ func TestDecideIsStable(t *testing.T) {
 		if diff := cmp.Diff(decided{What: Own}, decidedOf(Decide(job, trainer.RuntimeSettings{}, rules))); diff != "" {
 			t.Errorf("%s, decided again (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// Deciding again on a run policy that got the maximum beside it keeps that, wherever it stands.
+func TestDecideIsStableBesideARunPolicy(t *testing.T) {
+	rules := Rules{Default: Limit{time.Second, "a"}, Max: Limit{time.Minute, "b"}, Required: "c"}
+	for name, own := range map[string]*trainer.Setting{"readable": {Seconds: ptr.To[int64](5)}, "unreadable": {}} {
+		job := builder.TrainJob("ns", "job").RunPolicy(own, nil)
+		first := Decide(job.Obj(), trainer.RuntimeSettings{}, rules)
+		if diff := cmp.Diff(decided{What: Limited, By: "LifecyclePolicy/b", Deadline: time.Minute}, decidedOf(first)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		job.DeadlineAnnotation(fmt.Sprint(int64(first.Deadline / time.Second)))
+		if diff := cmp.Diff(decided{What: Own}, decidedOf(Decide(job.Obj(), trainer.RuntimeSettings{}, rules))); diff != "" {
+			t.Errorf("%s, decided again (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Others may take out what was given; under a max that must not be.
+func TestJudgeSaysWhatIsNeeded(t *testing.T) {
+	const want = "spec.activeDeadlineSeconds: Required value: a deadline is needed: LifecyclePolicy/max allows 100 seconds (1m40s) at most"
+	got := Judge(builder.TrainJob("ns", "job").Obj(), trainer.RuntimeSettings{}, Rules{Max: Limit{100 * time.Second, "max"}})
+	if got.Refusal == nil || got.Refusal.Error() != want {
+		t.Errorf("refusal %v, want %s", got.Refusal, want)
+	}
+}
+
+// Only where a deadline is required, and the TrainJob has none, can its runtime meet that.
+func TestAsksRuntime(t *testing.T) {
+	job := func() *builder.TrainJobBuilder { return builder.TrainJob("ns", "job") }
+	required := Rules{Required: "req", Max: Limit{100 * time.Second, "max"}}
+	for name, tc := range map[string]struct {
+		job   *builder.TrainJobBuilder
+		rules Rules
+		want  bool
+	}{
+		"none":                    {job(), required, true},
+		"opted out":               {job().DeadlineAnnotation("none"), required, true},
+		"none is required":        {job(), Rules{Default: required.Max, Max: required.Max}, false},
+		"its own":                 {job().Deadline(5), required, false},
+		"its own by annotation":   {job().DeadlineAnnotation("5"), required, false},
+		"a copy of MultiKueue":    {job().CopyOfMultiKueue(), required, false},
+		"Trainer's by run policy": {job().RunPolicy(&trainer.Setting{}, nil), required, false},
+	} {
+		if got := AsksRuntime(tc.job.Obj(), tc.rules); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// What was given counts as given, by whoever gave it, and all else as what it is.
+func TestJudge(t *testing.T) {
+	given := func(by string) *builder.TrainJobBuilder {
+		return builder.TrainJob("ns", "job").Annotation(v1alpha1.AnnotationActiveDeadlineSource, by)
+	}
+	max100 := Rules{Max: Limit{100 * time.Second, "max"}}
+	all := Rules{Default: Limit{50 * time.Second, "def"}, Max: max100.Max, Required: "req"}
+	const byMax, byDef, byTorch = "LifecyclePolicy/max", "LifecyclePolicy/def", "ClusterTrainingRuntime/torch"
+	limited := Decision{What: Limited, By: byMax}
+	unreadable := &trainer.Setting{}
+	for name, tc := range map[string]struct {
+		job   *builder.TrainJobBuilder
+		rules Rules
+		want  Decision
+	}{
+		"its own":                               {builder.TrainJob("ns", "job").Deadline(100), all, Decision{What: Own}},
+		"its own by annotation":                 {builder.TrainJob("ns", "job").DeadlineAnnotation("100"), all, Decision{What: Own}},
+		"its own, no rules":                     {builder.TrainJob("ns", "job").Deadline(100), Rules{}, Decision{What: Own}},
+		"none, and no rules":                    {builder.TrainJob("ns", "job"), Rules{}, Decision{What: Unlimited}},
+		"opted out":                             {builder.TrainJob("ns", "job").DeadlineAnnotation("none"), Rules{}, Decision{What: OptedOut}},
+		"a policy's default":                    {given(byDef).Deadline(50), all, Decision{What: Defaulted, By: byDef}},
+		"a policy's default, by annotation":     {given(byDef).DeadlineAnnotation("50"), all, Decision{What: Defaulted, By: byDef}},
+		"a policy's default, no max":            {given(byDef).Deadline(50), Rules{Default: all.Default}, Decision{What: Defaulted, By: byDef}},
+		"a runtime's":                           {given(byTorch).Deadline(70), all, Decision{What: Defaulted, By: byTorch}},
+		"a runtime's, as long as the max":       {given(byTorch).Deadline(100), all, Decision{What: Defaulted, By: byTorch}},
+		"the max":                               {given(byMax).Deadline(100), max100, limited},
+		"the max, by annotation":                {given(byMax).DeadlineAnnotation("100"), all, limited},
+		"the field counts, not the annotation":  {given(byMax).Deadline(100).DeadlineAnnotation("5"), all, limited},
+		"the max, beside a run policy":          {given(byMax).RunPolicy(unreadable, nil).DeadlineAnnotation("100"), all, limited},
+		"the default of a policy with a max":    {given(byMax).Deadline(50), all, Decision{What: Defaulted, By: byMax}},
+		"the max was longer when it was given":  {given(byMax).Deadline(99), max100, Decision{What: Defaulted, By: byMax}},
+		"the max is shorter than what is given": {given(byMax).Deadline(101), max100, Decision{What: OverMax, By: byMax}},
+		"what was given is taken out":           {given(byMax), max100, Decision{What: OverMax, By: byMax}},
+		"a default is taken out, under a max":   {builder.TrainJob("ns", "job"), Rules{Default: all.Default, Max: all.Max}, Decision{What: OverMax, By: byMax}},
+		"a default has come meanwhile":          {builder.TrainJob("ns", "job"), Rules{Default: all.Default}, Decision{What: Defaulted, By: byDef, Deadline: 50 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := tc.job.Obj()
+			got := Judge(job, trainer.RuntimeSettings{}, tc.rules)
+			got.Refusal = nil
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Told (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.job.Obj(), job); diff != "" {
+				t.Errorf("the TrainJob changed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -44,15 +44,22 @@ func anyPolicies(random *rand.Rand, count int) []v1alpha1.LifecyclePolicy {
 func anyJob(random *rand.Rand) *trainer.TrainJob {
 	b := builder.TrainJob("ns", "job")
 	seconds := int64(random.IntN(10))
-	switch random.IntN(7) {
+	switch random.IntN(6) {
 	case 0:
 		b.Deadline(seconds)
 	case 1:
 		b.DeadlineAnnotation(fmt.Sprint(seconds))
 	case 2:
 		b.DeadlineAnnotation(v1alpha1.None)
-	case 3:
-		b.RunPolicy(&trainer.Setting{Seconds: &seconds}, nil)
+	}
+	own := int64(random.IntN(10))
+	switch random.IntN(6) {
+	case 0:
+		b.RunPolicy(&trainer.Setting{Seconds: &own}, nil)
+	case 1:
+		b.RunPolicy(&trainer.Setting{}, nil)
+	case 2:
+		b.RunPolicy(nil, &trainer.Setting{Seconds: &own})
 	}
 	if random.IntN(4) == 0 {
 		b.CopyOfMultiKueue()
@@ -69,24 +76,34 @@ func anyRuntime(random *rand.Rand) trainer.RuntimeSettings {
 	return settings
 }
 
-// outcome is the deadline that a TrainJob ends up with; zero for none.
-func outcome(job *trainer.TrainJob, decision Decision) time.Duration {
-	own := job.OwnDeadline()
-	text := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
-	after, _ := v1alpha1.ParseSeconds(text, v1alpha1.MinDeadlineSeconds)
+// ours is the deadline that a TrainJob ends up with and that Signalbox looks after; zero for
+// none.
+func ours(job *trainer.TrainJob, decision Decision) time.Duration {
 	switch {
 	case decision.Deadline != 0:
 		return decision.Deadline
 	case job.Spec.ActiveDeadlineSeconds != nil:
 		return time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second
-	case own != nil:
-		return time.Duration(*own.Seconds) * time.Second
+	}
+	after, _ := v1alpha1.ParseSeconds(job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds], v1alpha1.MinDeadlineSeconds)
+	return after
+}
+
+// outcome is the deadline that ends the TrainJob: the shorter of ours and that of a run policy,
+// where this can be read and is one; zero for none.
+func outcome(job *trainer.TrainJob, decision Decision) time.Duration {
+	after := ours(job, decision)
+	if own := job.OwnDeadline(); own != nil && own.Seconds != nil && *own.Seconds > 0 {
+		seconds := time.Duration(*own.Seconds) * time.Second
+		if after == 0 || seconds < after {
+			return seconds
+		}
 	}
 	return after
 }
 
-// Whatever policies there are: no TrainJob gets past a maximum, the order of the policies does
-// not matter, and one more policy makes nothing laxer.
+// Whatever policies there are: no TrainJob gets past a maximum, with a run policy or without one;
+// the order of the policies does not matter, and one more policy makes nothing laxer.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed, uint8(seed%7))
@@ -95,19 +112,19 @@ func FuzzDecide(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		policies := anyPolicies(random, int(count%16))
 		job, runtime := anyJob(random), anyRuntime(random)
-		namespaceLabels, runtimeLabels := labels.Set{"team": "0"}, labels.Set{"gpu": "0"}
-		rules := Strictest(policies, namespaceLabels, runtimeLabels)
+		namespaceLabels, torch := labels.Set{"team": "0"}, torchWith(labels.Set{"gpu": "0"})
+		rules := strictest(t, policies, namespaceLabels, torch)
 		checkStrictest(t, policies, rules)
 		decision := Decide(job, runtime, rules)
 		checkDecision(t, job, rules, decision)
 
 		shuffled := slices.Clone(policies)
 		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		if diff := cmp.Diff(rules, Strictest(shuffled, namespaceLabels, runtimeLabels)); diff != "" {
+		if diff := cmp.Diff(rules, strictest(t, shuffled, namespaceLabels, torch)); diff != "" {
 			t.Errorf("the order matters (-one +other):\n%s", diff)
 		}
 
-		more := Strictest(append(shuffled, anyPolicies(random, 1)...), namespaceLabels, runtimeLabels)
+		more := strictest(t, append(shuffled, anyPolicies(random, 1)...), namespaceLabels, torch)
 		for name, limits := range map[string][2]Limit{
 			"default": {rules.Default, more.Default}, "max": {rules.Max, more.Max}, "succeeded": {rules.Succeeded, more.Succeeded},
 			"failed": {rules.Failed, more.Failed}, "max of the TTL": {rules.MaxTTL, more.MaxTTL},
@@ -161,12 +178,21 @@ func checkDecision(t *testing.T, job *trainer.TrainJob, rules Rules, decision De
 	if refused != (decision.Refusal != nil) || given != (decision.Deadline != 0) || (refused || given) != (decision.By != "") {
 		t.Errorf("does not hold together: %+v", decision)
 	}
-	if got := outcome(job, decision); !refused && rules.Max != (Limit{}) && got > rules.Max.After {
-		t.Errorf("%s gives %v, more than the maximum %v", decision.What, got, rules.Max.After)
+	if refused || rules.Max == (Limit{}) {
+		return
 	}
-	// Zero is no deadline, which the validation refuses.
-	text := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
-	if without := job.Spec.ActiveDeadlineSeconds == nil && text != "0" && job.OwnDeadline() == nil; without && !refused && rules.Max != (Limit{}) && outcome(job, decision) == 0 {
-		t.Errorf("%s gives no deadline under the maximum %v", decision.What, rules.Max.After)
+	// What is no deadline at all, the validation refuses.
+	if spec, text := job.Spec.ActiveDeadlineSeconds, job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]; spec != nil && *spec == 0 || spec == nil && text == "0" {
+		return
+	}
+	// That of a run policy is no substitute: whatever Trainer makes of it, the maximum holds.
+	if got := ours(job, decision); got == 0 || got > rules.Max.After {
+		t.Errorf("%s gives %v under the maximum %v", decision.What, got, rules.Max.After)
+	}
+	if own := job.OwnDeadline(); own != nil && given && decision.What != Limited {
+		t.Errorf("%s is given beside a run policy, want the maximum or nothing", decision.What)
+	}
+	if own := job.OwnDeadline(); own != nil && own.Seconds != nil && time.Duration(*own.Seconds)*time.Second > rules.Max.After {
+		t.Errorf("%s lets a run policy of %d s pass under the maximum %v", decision.What, *own.Seconds, rules.Max.After)
 	}
 }

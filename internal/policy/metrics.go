@@ -17,7 +17,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "signalbox_policy_decisions_total",
-		Help: "Creations of TrainJobs, as often as the webhook is asked about them, by what was decided of the deadline, and by which policy or runtime of the cluster, or a TrainingRuntime.",
+		Help: "Creations of TrainJobs that were asked for, by what was decided of the deadline, and by which policy or runtime of the cluster, or a TrainingRuntime.",
 	}, []string{"decision", "by"})}
 	return m, registry.Register(m.decisions)
 }

@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	}
 	(*Metrics)(nil).Count(Decision{What: Own})
 	want := strings.TrimLeft(`
-# HELP signalbox_policy_decisions_total Creations of TrainJobs, as often as the webhook is asked about them, by what was decided of the deadline, and by which policy or runtime of the cluster, or a TrainingRuntime.
+# HELP signalbox_policy_decisions_total Creations of TrainJobs that were asked for, by what was decided of the deadline, and by which policy or runtime of the cluster, or a TrainingRuntime.
 # TYPE signalbox_policy_decisions_total counter
 signalbox_policy_decisions_total{by="",decision="own"} 2
 signalbox_policy_decisions_total{by="ClusterTrainingRuntime/torch",decision="default"} 1

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,15 +36,25 @@ type Rules struct {
 	Succeeded, Failed, MaxTTL Limit
 }
 
-// Strictest returns the rules for TrainJobs in a namespace with these labels, on a runtime with
-// these labels. Of equal limits it names the policy that comes first by its name. A policy with
-// a selector that is not valid selects nothing.
-func Strictest(policies []v1alpha1.LifecyclePolicy, namespace, runtime labels.Set) Rules {
+// Strictest returns the rules for TrainJobs in a namespace with these labels, on a runtime, which
+// is asked for only where a policy selects by it. Of equal limits it names the policy that comes
+// first by its name. A policy with a selector that is not valid selects nothing, nor does one
+// that selects by the runtime where nothing is known of that. The error is that of the runtime.
+func Strictest(policies []v1alpha1.LifecyclePolicy, namespace labels.Set, runtime func() (trainer.RuntimeSettings, error)) (Rules, error) {
 	var rules Rules
 	for i := range policies {
 		policy := &policies[i]
-		if !selects(policy.Spec.NamespaceSelector, namespace) || !selects(policy.Spec.RuntimeSelector, runtime) {
+		if !selects(policy.Spec.NamespaceSelector, namespace) {
 			continue
+		}
+		if selector := policy.Spec.RuntimeSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			settings, err := runtime()
+			if err != nil {
+				return Rules{}, err
+			}
+			if settings.Name == "" || !selects(selector, settings.Labels) {
+				continue
+			}
 		}
 		if deadline := policy.Spec.ActiveDeadline; deadline != nil {
 			rules.Default = stricter(rules.Default, deadline.Default, policy.Name)
@@ -58,7 +69,7 @@ func Strictest(policies []v1alpha1.LifecyclePolicy, namespace, runtime labels.Se
 			rules.MaxTTL = stricter(rules.MaxTTL, ttl.Max, policy.Name)
 		}
 	}
-	return rules
+	return rules, nil
 }
 
 // stricter returns the shorter of a limit and what another policy says.
@@ -99,7 +110,7 @@ func validateSelector(path *field.Path, selector *metav1.LabelSelector) field.Er
 
 // What is decided of the deadline of a new TrainJob: values of the label decision of the metric.
 const (
-	// Own: it came with its deadline, or Trainer looks after that itself.
+	// Own: it came with its deadline.
 	Own = "own"
 	// Defaulted: it got the default of its runtime or of a policy.
 	Defaulted = "default"
@@ -136,21 +147,24 @@ var (
 
 // Decide finds the deadline of a new TrainJob: its own, else the default of its runtime, else
 // that of a policy, and the maximum over all. To a copy that MultiKueue made, the maximum alone
-// applies: the label that tells is one that anybody can set. What is no deadline at all is left
-// to the validation to refuse.
+// applies: the label that tells is one that anybody can set. The same goes for one with a
+// deadline that Trainer itself looks after by a run policy, beside which the maximum stands. What
+// is no deadline at all is left to the validation to refuse.
 func Decide(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules) Decision {
-	text, annotated := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
 	own := job.OwnDeadline()
+	maxAlone := maxAlone(job) || runtime.OwnDeadline
+	if own != nil && own.Seconds != nil {
+		if decision := judge(runPolicyPath, *own.Seconds, *own.Seconds, rules.Max); decision.Refusal != nil {
+			return decision
+		}
+	}
+	text, annotated := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
 	switch {
 	case job.Spec.ActiveDeadlineSeconds != nil:
 		seconds := *job.Spec.ActiveDeadlineSeconds
 		return judge(specPath, seconds, seconds, rules.Max)
-	case own != nil && own.Seconds != nil:
-		return judge(runPolicyPath, *own.Seconds, *own.Seconds, rules.Max)
-	case own != nil:
-		return Decision{What: Own}
 	case annotated && text == v1alpha1.None:
-		return optOut(job.CopyOfMultiKueue(), rules)
+		return optOut(maxAlone, rules)
 	case annotated:
 		after, err := v1alpha1.ParseSeconds(text, v1alpha1.MinDeadlineSeconds)
 		if err != nil {
@@ -158,7 +172,43 @@ func Decide(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules)
 		}
 		return judge(annotationPath, int64(after/time.Second), text, rules.Max)
 	}
-	return fill(job.CopyOfMultiKueue(), runtime, rules)
+	decision := fill(maxAlone, runtime, rules)
+	if decision.What == Unlimited && own != nil {
+		decision.What = Own
+	}
+	return decision
+}
+
+// maxAlone tells whether neither defaults nor requirements are for the TrainJob.
+func maxAlone(job *trainer.TrainJob) bool { return job.CopyOfMultiKueue() || job.OwnDeadline() != nil }
+
+// AsksRuntime tells whether it can depend on the runtime whether Judge refuses the TrainJob.
+func AsksRuntime(job *trainer.TrainJob, rules Rules) bool {
+	text, annotated := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
+	return rules.Required != "" && !maxAlone(job) && job.Spec.ActiveDeadlineSeconds == nil && (!annotated || text == v1alpha1.None)
+}
+
+// Judge finds what was decided of a new TrainJob as it is about to be stored. Where it says that its
+// deadline was given to it, that is who gave it and as what. One that has none where a maximum
+// applies is refused: others have taken out what it was given.
+func Judge(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules) Decision {
+	decision := Decide(job, runtime, rules)
+	if decision.Deadline != 0 && rules.Max != (Limit{}) {
+		return Decision{What: OverMax, By: rules.Max.By(), Refusal: field.Required(specPath, needed(rules.Max))}
+	}
+	by, given := job.Annotations[v1alpha1.AnnotationActiveDeadlineSource]
+	if !given || decision.What != Own {
+		return decision
+	}
+	seconds := strconv.FormatInt(int64(rules.Max.After/time.Second), 10)
+	carried := job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds]
+	if job.Spec.ActiveDeadlineSeconds != nil {
+		carried = strconv.FormatInt(*job.Spec.ActiveDeadlineSeconds, 10)
+	}
+	if by == rules.Max.By() && carried == seconds {
+		return Decision{What: Limited, By: by}
+	}
+	return Decision{What: Defaulted, By: by}
 }
 
 // judge decides on the deadline that a TrainJob came with.
@@ -172,22 +222,26 @@ func judge(path *field.Path, seconds int64, value any, most Limit) Decision {
 }
 
 // optOut decides on a TrainJob that wants no deadline.
-func optOut(aCopy bool, rules Rules) Decision {
+func optOut(maxAlone bool, rules Rules) Decision {
 	switch {
 	case rules.Max != (Limit{}):
-		return Decision{What: NotNone, By: rules.Max.By(), Refusal: field.Invalid(annotationPath, v1alpha1.None,
-			fmt.Sprintf("a deadline is needed: %s allows %d seconds (%s) at most", rules.Max.By(), int64(rules.Max.After/time.Second), rules.Max.After))}
-	case rules.Required != "" && !aCopy:
+		return Decision{What: NotNone, By: rules.Max.By(), Refusal: field.Invalid(annotationPath, v1alpha1.None, needed(rules.Max))}
+	case rules.Required != "" && !maxAlone:
 		return Decision{What: NotNone, By: name(rules.Required), Refusal: field.Invalid(annotationPath, v1alpha1.None,
 			"a deadline is needed: "+name(rules.Required)+" requires one")}
 	}
 	return Decision{What: OptedOut}
 }
 
-// fill decides on a TrainJob that says nothing of a deadline.
-func fill(aCopy bool, runtime trainer.RuntimeSettings, rules Rules) Decision {
+// needed says that there must be a deadline because of a maximum.
+func needed(most Limit) string {
+	return fmt.Sprintf("a deadline is needed: %s allows %d seconds (%s) at most", most.By(), int64(most.After/time.Second), most.After)
+}
+
+// fill decides on a TrainJob that says nothing of a deadline that Signalbox looks after.
+func fill(maxAlone bool, runtime trainer.RuntimeSettings, rules Rules) Decision {
 	decision := Decision{What: Unlimited}
-	if !aCopy && !runtime.OwnDeadline {
+	if !maxAlone {
 		text, found := runtime.Annotations[v1alpha1.AnnotationDefaultActiveDeadlineSeconds]
 		after, err := v1alpha1.ParseSeconds(text, v1alpha1.MinDeadlineSeconds)
 		switch {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -10,8 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
+
+// torchWith is a runtime with these labels, as it is asked for.
+func torchWith(set labels.Set) func() (trainer.RuntimeSettings, error) {
+	return func() (trainer.RuntimeSettings, error) {
+		return trainer.RuntimeSettings{Name: "ClusterTrainingRuntime/torch", Labels: set}, nil
+	}
+}
+
+// unknown is the answer where nothing is known of the runtime.
+func unknown() (trainer.RuntimeSettings, error) { return trainer.RuntimeSettings{}, nil }
+
+// strictest are the rules where the runtime can be read.
+func strictest(t testing.TB, policies []v1alpha1.LifecyclePolicy, namespace labels.Set, runtime func() (trainer.RuntimeSettings, error)) Rules {
+	t.Helper()
+	rules, err := Strictest(policies, namespace, runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
 
 // objs are the policies themselves.
 func objs(builders ...*builder.LifecyclePolicyBuilder) []v1alpha1.LifecyclePolicy {
@@ -32,12 +54,13 @@ func TestStrictest(t *testing.T) {
 	p := builder.LifecyclePolicy
 	a := func() *builder.LifecyclePolicyBuilder { return p("a").Max(hour) }
 	ofA := Rules{Max: Limit{hour, "a"}}
-	namespace, runtime := labels.Set{"team": "x", "tier": "gold"}, labels.Set{"gpu": "yes"}
+	namespace, runtime := labels.Set{"team": "x", "tier": "gold"}, torchWith(labels.Set{"gpu": "yes"})
 	for name, tc := range map[string]struct {
 		policies []*builder.LifecyclePolicyBuilder
-		// nowhere stands for no labels at all.
-		nowhere bool
-		want    Rules
+		// nowhere stands for no labels of the namespace, and a runtime of which nothing is known;
+		// bare for a runtime without labels.
+		nowhere, bare bool
+		want          Rules
 	}{
 		"none":                           {},
 		"one that says nothing":          {policies: []*builder.LifecyclePolicyBuilder{p("a")}},
@@ -50,7 +73,15 @@ func TestStrictest(t *testing.T) {
 		"the runtime alone":              {policies: []*builder.LifecyclePolicyBuilder{a().Namespaces("team", "y").Runtimes("gpu", "yes")}},
 		"labels of the other one":        {policies: []*builder.LifecyclePolicyBuilder{a().Namespaces("gpu", "yes"), p("b").Max(hour).Runtimes("team", "x")}},
 		"a runtime that is gone":         {policies: []*builder.LifecyclePolicyBuilder{a().Runtimes("gpu", "yes")}, nowhere: true},
-		"what a gone runtime has not":    {policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist))}, nowhere: true, want: ofA},
+		"what a gone runtime has not":    {policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist))}, nowhere: true},
+		"what a gone runtime is not":     {policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpNotIn, "no"))}, nowhere: true},
+		"one beside, for a gone runtime": {policies: []*builder.LifecyclePolicyBuilder{a(), p("b").Max(minute).RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist))}, nowhere: true, want: ofA},
+		"a runtime without labels":       {policies: []*builder.LifecyclePolicyBuilder{a().Runtimes("gpu", "yes")}, bare: true},
+		"what a bare runtime has not":    {policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist))}, bare: true, want: ofA},
+		"what this runtime has":          {policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpExists))}, want: ofA},
+		"what this runtime has after all": {
+			policies: []*builder.LifecyclePolicyBuilder{a().RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist))},
+		},
 		"all but one namespace":          {policies: []*builder.LifecyclePolicyBuilder{a().NamespaceSelector(selector("team", metav1.LabelSelectorOpNotIn, "y"))}, want: ofA},
 		"not this namespace":             {policies: []*builder.LifecyclePolicyBuilder{a().NamespaceSelector(selector("team", metav1.LabelSelectorOpNotIn, "x"))}},
 		"an operator that is none":       {policies: []*builder.LifecyclePolicyBuilder{a().NamespaceSelector(selector("team", "Near", "x"))}},
@@ -96,19 +127,59 @@ func TestStrictest(t *testing.T) {
 			policies := objs(tc.policies...)
 			ns, rt := namespace, runtime
 			if tc.nowhere {
-				ns, rt = nil, nil
+				ns, rt = nil, unknown
 			}
-			if diff := cmp.Diff(tc.want, Strictest(policies, ns, rt)); diff != "" {
+			if tc.bare {
+				rt = torchWith(nil)
+			}
+			if diff := cmp.Diff(tc.want, strictest(t, policies, ns, rt)); diff != "" {
 				t.Errorf("Strictest (-want +got):\n%s", diff)
 			}
 			slices.Reverse(policies)
-			if diff := cmp.Diff(tc.want, Strictest(policies, ns, rt)); diff != "" {
+			if diff := cmp.Diff(tc.want, strictest(t, policies, ns, rt)); diff != "" {
 				t.Errorf("Strictest of the other order (-want +got):\n%s", diff)
 			}
 			// What a cache holds must not change.
 			slices.Reverse(policies)
 			if diff := cmp.Diff(objs(tc.policies...), policies); diff != "" {
 				t.Errorf("the policies changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The runtime is asked for where a policy that selects the namespace selects by it, and nowhere
+// else; what cannot be read of it is never taken for nothing.
+func TestStrictestAsksForTheRuntime(t *testing.T) {
+	p := func(name string) *builder.LifecyclePolicyBuilder { return builder.LifecyclePolicy(name).Max(time.Hour) }
+	empty := &metav1.LabelSelector{}
+	for name, tc := range map[string]struct {
+		policies []*builder.LifecyclePolicyBuilder
+		want     bool
+	}{
+		"no policies":          {},
+		"no selectors":         {policies: []*builder.LifecyclePolicyBuilder{p("a"), p("b").Namespaces("team", "x")}},
+		"empty selectors":      {policies: []*builder.LifecyclePolicyBuilder{p("a").RuntimeSelector(empty).NamespaceSelector(empty)}},
+		"of another namespace": {policies: []*builder.LifecyclePolicyBuilder{p("a").Runtimes("gpu", "yes").Namespaces("team", "y")}},
+		"of no namespace, the selector invalid": {
+			policies: []*builder.LifecyclePolicyBuilder{p("a").Runtimes("gpu", "yes").NamespaceSelector(selector("team", "Near"))},
+		},
+		"by a label":          {policies: []*builder.LifecyclePolicyBuilder{p("a"), p("b").Runtimes("gpu", "yes")}, want: true},
+		"by an expression":    {policies: []*builder.LifecyclePolicyBuilder{p("a").RuntimeSelector(selector("gpu", metav1.LabelSelectorOpDoesNotExist)), p("b")}, want: true},
+		"by a namespace, too": {policies: []*builder.LifecyclePolicyBuilder{p("a").Runtimes("gpu", "yes").Namespaces("team", "x")}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broken, asked := errors.New("etcd is away"), 0
+			got, err := Strictest(objs(tc.policies...), labels.Set{"team": "x"}, func() (trainer.RuntimeSettings, error) {
+				asked++
+				return trainer.RuntimeSettings{}, broken
+			})
+			if (asked > 0) != tc.want || errors.Is(err, broken) != tc.want {
+				t.Errorf("asked %d times, error %v; want to ask %v", asked, err, tc.want)
+			}
+			if tc.want && got != (Rules{}) {
+				t.Errorf("rules %+v with an error", got)
 			}
 		})
 	}
@@ -171,7 +242,7 @@ func TestValidateAgreesWithStrictest(t *testing.T) {
 			for key, value := range bad.MatchLabels {
 				set[key] = value
 			}
-			if got := Strictest(objs(policy), set, nil); got != (Rules{}) {
+			if got := strictest(t, objs(policy), set, torchWith(nil)); got != (Rules{}) {
 				t.Errorf("Strictest = %+v, want nothing", got)
 			}
 		})

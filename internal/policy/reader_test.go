@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 	"github.com/signalbox-dev/signalbox/test/builder"
 )
 
@@ -83,33 +84,43 @@ func TestReader(t *testing.T) {
 	x, y := namespaceOf("ns", labels.Set{"team": "x"}), namespaceOf("ns", labels.Set{"team": "y"})
 	for name, tc := range map[string]struct {
 		cached, live []client.Object
-		runtime      labels.Set
-		want         Rules
-		wantReads    []string
+		// runtime are the labels of the runtime, which is only asked for where asks is set.
+		runtime   labels.Set
+		asks      bool
+		want      Rules
+		wantReads []string
 	}{
 		"no policies: the namespace is not asked for": {cached: []client.Object{x}, wantReads: []string{listed}},
 		"one that selects": {
-			cached: []client.Object{selecting, x}, live: []client.Object{y}, runtime: labels.Set{"gpu": "yes"},
+			cached: []client.Object{selecting, x}, live: []client.Object{y}, runtime: labels.Set{"gpu": "yes"}, asks: true,
 			want: of("a", time.Hour), wantReads: []string{listed, "cache reads Namespace/ns"},
 		},
 		"one that selects, another runtime": {
-			cached: []client.Object{selecting, everywhere, x}, runtime: labels.Set{"gpu": "no"},
+			cached: []client.Object{selecting, everywhere, x}, runtime: labels.Set{"gpu": "no"}, asks: true,
 			want: of("b", 2*time.Hour), wantReads: []string{listed, "cache reads Namespace/ns"},
 		},
-		"one that selects, no runtime": {
-			cached: []client.Object{selecting, x}, wantReads: []string{listed, "cache reads Namespace/ns"},
+		"one that selects, a runtime without labels": {
+			cached: []client.Object{selecting, x}, asks: true, wantReads: []string{listed, "cache reads Namespace/ns"},
+		},
+		"one that selects elsewhere: the runtime is not asked for": {
+			cached: []client.Object{selecting, everywhere, y}, runtime: labels.Set{"gpu": "yes"},
+			want: of("b", 2*time.Hour), wantReads: []string{listed, "cache reads Namespace/ns"},
 		},
 		"the namespace is only live": {
-			cached: []client.Object{selecting, everywhere}, live: []client.Object{x}, runtime: labels.Set{"gpu": "yes"},
+			cached: []client.Object{selecting, everywhere}, live: []client.Object{x}, runtime: labels.Set{"gpu": "yes"}, asks: true,
 			want: of("a", time.Hour), wantReads: []string{listed, "cache reads Namespace/ns", "live reads Namespace/ns"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newReaderBench(t, tc.cached, tc.live)
-			got, err := b.Rules(t.Context(), "ns", tc.runtime)
-			if err != nil {
-				t.Fatal(err)
+			asked := false
+			got, err := b.Rules(t.Context(), "ns", func() (trainer.RuntimeSettings, error) {
+				asked = true
+				return torchWith(tc.runtime)()
+			})
+			if err != nil || asked != tc.asks {
+				t.Fatalf("asked for the runtime %v, want %v; error %v", asked, tc.asks, err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
@@ -132,7 +143,7 @@ func TestReaderWithoutTheCRD(t *testing.T) {
 			t.Parallel()
 			b := newReaderBench(t, nil, nil)
 			b.unlisted = err
-			if got, err := b.Rules(t.Context(), "ns", nil); err != nil || got != (Rules{}) {
+			if got, err := b.Rules(t.Context(), "ns", neverAsked(t)); err != nil || got != (Rules{}) {
 				t.Errorf("Rules = %+v, %v; want none", got, err)
 			}
 			if diff := cmp.Diff([]string{listed}, b.reads); diff != "" {
@@ -145,7 +156,7 @@ func TestReaderWithoutTheCRD(t *testing.T) {
 // What cannot be read is never taken for nothing.
 func TestReaderFailures(t *testing.T) {
 	broken := errors.New("etcd is away")
-	policy := builder.LifecyclePolicy("a").Max(time.Hour).Obj()
+	policy := builder.LifecyclePolicy("a").Max(time.Hour).Runtimes("gpu", "yes").Obj()
 	for name, tc := range map[string]struct {
 		unlisted, uncached, unreadable error
 		want                           string
@@ -161,7 +172,7 @@ func TestReaderFailures(t *testing.T) {
 			t.Parallel()
 			b := newReaderBench(t, []client.Object{policy}, nil)
 			b.unlisted, b.uncached, b.unreadable = tc.unlisted, tc.uncached, tc.unreadable
-			got, err := b.Rules(t.Context(), "ns", nil)
+			got, err := b.Rules(t.Context(), "ns", neverAsked(t))
 			if err == nil || err.Error() != tc.want || got != (Rules{}) {
 				t.Errorf("Rules = %+v, %v; want %q", got, err, tc.want)
 			}
@@ -177,6 +188,25 @@ func TestReaderFailures(t *testing.T) {
 	}
 }
 
+// A runtime that cannot be read is an error of its own, told as it is.
+func TestReaderWithoutTheRuntime(t *testing.T) {
+	broken := errors.New("read runtime: etcd is away")
+	policy := builder.LifecyclePolicy("a").Max(time.Hour).Runtimes("gpu", "yes").Obj()
+	b := newReaderBench(t, []client.Object{policy, namespaceOf("ns", nil)}, nil)
+	got, err := b.Rules(t.Context(), "ns", func() (trainer.RuntimeSettings, error) { return trainer.RuntimeSettings{}, broken })
+	if !errors.Is(err, broken) || got != (Rules{}) {
+		t.Errorf("Rules = %+v, %v; want %v", got, err, broken)
+	}
+}
+
+// neverAsked is the runtime where nobody has to ask for it.
+func neverAsked(t *testing.T) func() (trainer.RuntimeSettings, error) {
+	return func() (trainer.RuntimeSettings, error) {
+		t.Error("the runtime is asked for")
+		return trainer.RuntimeSettings{}, nil
+	}
+}
+
 // A cache that is never filled does not use up the time of the webhook.
 func TestReaderDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +217,7 @@ func TestReaderDoesNotWaitForEver(t *testing.T) {
 			},
 		})
 		start := time.Now()
-		_, err := (&Reader{Cache: never, Live: never}).Rules(t.Context(), "ns", nil)
+		_, err := (&Reader{Cache: never, Live: never}).Rules(t.Context(), "ns", neverAsked(t))
 		if took := time.Since(start); took != 2*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v after %v, want to give up after 2s", err, took)
 		}

@@ -63,7 +63,7 @@ func (s *Snapshot) Pack() *Packed {
 	// Writing to memory cannot fail.
 	_, _ = compressor.Write(content)
 	_ = compressor.Close()
-	p := &Packed{Settings: trainer.SettingsOf(s.object), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
+	p := &Packed{Settings: s.Settings(), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
 	if p.size <= MaxCompressed {
 		p.compressed = out.Bytes()
 	}

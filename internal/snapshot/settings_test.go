@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,15 @@ func TestPackHasTheSettings(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, taken.Pack().Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	// They are still known of what is sealed.
+	job := builder.TrainJob("ns", "job").Runtime(trainer.TrainingRuntimeKind, "mine").Annotations(taken.Pack().Seal(time.Now())).Obj()
+	sealed, err := Of(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, sealed.Settings()); diff != "" {
+		t.Errorf("settings of what is sealed (-want +got):\n%s", diff)
 	}
 }
 

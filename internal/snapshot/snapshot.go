@@ -199,6 +199,9 @@ func (s *Snapshot) JobSetSpec() map[string]any {
 	return jobSet
 }
 
+// Settings returns what the runtime said about the lifecycle of its TrainJobs.
+func (s *Snapshot) Settings() trainer.RuntimeSettings { return trainer.SettingsOf(s.object) }
+
 // Object makes the TrainingRuntimeSnapshot of a TrainJob.
 func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapshot {
 	object := &v1alpha1.TrainingRuntimeSnapshot{

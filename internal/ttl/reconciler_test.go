@@ -211,6 +211,8 @@ func TestReconcileWaits(t *testing.T) {
 		"for ever: nobody says anything":  {job: complete(), wantAsked: 1},
 		"for ever: opted out":             {job: complete().TTL("none"), wantAsked: 1},
 		"for ever: the runtime has its":   {job: complete().TTL("0"), rules: Rules{OwnTTL: true}, wantAsked: 1},
+		"for ever: Trainer removes it":    {job: complete().TTL("0").RunPolicy(nil, &trainer.Setting{}), wantAsked: 1},
+		"for the max: Trainer removes it": {job: complete().TTL("0").RunPolicy(nil, &trainer.Setting{}), rules: Rules{Max: limit(90, "LifecyclePolicy/m")}, want: 29750 * time.Millisecond, wantAsked: 1},
 		"for an event: not finished":      {job: running().TTL("0")},
 		"for an event: suspended":         {job: complete().TTL("0").Suspended()},
 		"for an event: being deleted":     {job: complete().TTL("0").Deleting(at(1))},
@@ -242,9 +244,13 @@ func TestReconcileTrustsTheLiveTrainJob(t *testing.T) {
 		"longer meanwhile":     {live: complete().TTL("90"), want: 29750 * time.Millisecond, there: true},
 		"opted out meanwhile":  {live: complete().TTL("none"), there: true},
 		"suspended meanwhile":  {live: complete().TTL("60").Suspended(), there: true},
-		"another of its name":  {live: running().UID("other").TTL("60"), there: true},
 		"being deleted":        {live: complete().TTL("60").Deleting(at(1)), there: true},
 		"gone meanwhile":       {},
+		// The cached one is gone, and another has its name: that one goes by what is said of itself.
+		"another of its name, not finished": {live: running().UID("other").TTL("60"), there: true},
+		"another of its name, not due":      {live: complete().UID("other").TTL("90"), want: 29750 * time.Millisecond, there: true},
+		"another of its name, to stay":      {live: complete().UID("other"), there: true},
+		"another of its name, due":          {live: failed().UID("other").TTL("30")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,6 +265,11 @@ func TestReconcileTrustsTheLiveTrainJob(t *testing.T) {
 			}
 			if got := b.there(); got != tc.there {
 				t.Errorf("there %v, want %v", got, tc.there)
+			}
+			if !tc.there && tc.live != nil {
+				if uid := b.deletion.Preconditions.UID; uid == nil || *uid != tc.live.Obj().UID {
+					t.Errorf("deleted by the UID %v, want %s", uid, tc.live.Obj().UID)
+				}
 			}
 			if tc.there || tc.live == nil {
 				b.stays()

@@ -34,7 +34,7 @@ type State int
 
 const (
 	// None: nothing counts. The TrainJob is not finished, is suspended, is being deleted, is to
-	// stay, or is run or removed by somebody else.
+	// stay, or is run by somebody else.
 	None State = iota
 	// Waiting: it is finished, and stays for some time yet.
 	Waiting
@@ -60,7 +60,7 @@ const own = "annotation " + v1alpha1.AnnotationTTLSecondsAfterFinished
 
 // Evaluate tells at the instant now how the TrainJob stands to its end. At equality it is due.
 func Evaluate(job *trainer.TrainJob, rules Rules, now time.Time) Decision {
-	if !mayGo(job) || rules.OwnTTL {
+	if !mayGo(job) {
 		return Decision{}
 	}
 	finished := job.FinishedAt()
@@ -82,19 +82,19 @@ func Evaluate(job *trainer.TrainJob, rules Rules, now time.Time) Decision {
 func mayGo(job *trainer.TrainJob) bool {
 	finished := job.FinishedAt()
 	return finished != nil && !finished.LastTransitionTime.IsZero() && job.Active() && job.ManagedByTrainer() &&
-		job.DeletionTimestamp.IsZero() && !job.OwnTTL()
+		job.DeletionTimestamp.IsZero()
 }
 
 // limitOf returns what counts of all that is said about the TrainJob; nil when it is to stay.
 // Where its own annotation cannot be read, which only one stored while the webhook was away can
-// be, it stays as long as it may: what is removed does not come back. Of a copy that MultiKueue
-// made, its own cluster must learn first how it ended, and removes it then: only the maximum
-// counts.
+// be, it stays as long as it may: what is removed does not come back. Where Trainer itself removes
+// it, only the maximum counts, as for a copy that MultiKueue made: its own cluster must learn
+// first how that ended, and removes it then.
 func limitOf(job *trainer.TrainJob, rules Rules, succeeded bool) *Limit {
 	var limit *Limit
 	text, annotated := job.Annotations[v1alpha1.AnnotationTTLSecondsAfterFinished]
 	switch {
-	case job.CopyOfMultiKueue():
+	case job.CopyOfMultiKueue(), job.OwnTTL(), rules.OwnTTL:
 	case annotated:
 		if after, err := v1alpha1.ParseSeconds(text, v1alpha1.MinTTLSeconds); err == nil {
 			limit = &Limit{After: after, By: own}

@@ -48,6 +48,12 @@ func due(seconds int, by string) Decision {
 	return Decision{State: Due, Finished: finishedAt, After: after, Expires: finishedAt.Add(after), By: by}
 }
 
+// with are the rules with a change.
+func with(rules Rules, change func(*Rules)) Rules {
+	change(&rules)
+	return rules
+}
+
 func TestEvaluate(t *testing.T) {
 	const (
 		yes = metav1.ConditionTrue
@@ -83,9 +89,17 @@ func TestEvaluate(t *testing.T) {
 		"being deleted":              {job: complete().TTL("0").Deleting(at(1)), rules: all, now: at(1e9)},
 		"managed by MultiKueue":      {job: complete().TTL("0").ManagedBy("kueue.x-k8s.io/multikueue"), rules: all, now: at(1e9)},
 		"managed by Trainer by name": {job: complete().TTL("5").ManagedBy(trainer.ControllerName), now: at(5), want: due(5, annotated)},
-		"removed by Trainer itself":  {job: complete().TTL("0").RunPolicy(nil, setting), rules: all, now: at(1e9)},
+		"removed by Trainer itself":  {job: complete().TTL("0").RunPolicy(nil, setting), rules: Rules{Runtime: runtime.Runtime, Succeeded: defaults.Succeeded}, now: at(1e9)},
+		"removed by Trainer, failed": {job: failed().RunPolicy(nil, setting), rules: defaults, now: at(1e9)},
+		"by Trainer, under a max":    {job: complete().TTL("0").RunPolicy(nil, setting), rules: all, now: at(99), want: waiting(100, "LifecyclePolicy/m", time.Second)},
+		"by Trainer, at a max":       {job: complete().RunPolicy(nil, setting), rules: all, now: at(100), want: due(100, "LifecyclePolicy/m")},
+		"by Trainer, out, at a max":  {job: failed().TTL("none").RunPolicy(nil, setting), rules: all, now: at(100), want: due(100, "LifecyclePolicy/m")},
 		"a run policy of a deadline": {job: complete().TTL("0").RunPolicy(setting, nil), now: at(0), want: due(0, annotated)},
-		"the runtime has Trainer's":  {job: complete().TTL("0"), rules: Rules{Max: limit(1, "LifecyclePolicy/m"), OwnTTL: true}, now: at(1e9)},
+		"the runtime has Trainer's":  {job: complete().TTL("0"), rules: with(all, func(r *Rules) { r.Max, r.OwnTTL = nil, true }), now: at(1e9)},
+		"the runtime's, under a max": {job: complete().TTL("0"), rules: with(all, func(r *Rules) { r.OwnTTL = true }), now: at(99), want: waiting(100, "LifecyclePolicy/m", time.Second)},
+		"the runtime's, at a max":    {job: failed().TTL("none"), rules: with(all, func(r *Rules) { r.OwnTTL = true }), now: at(100), want: due(100, "LifecyclePolicy/m")},
+		"Trainer's, suspended":       {job: complete().RunPolicy(nil, setting).Suspended(), rules: all, now: at(1e9)},
+		"Trainer's, not finished":    {job: running().RunPolicy(nil, setting), rules: all, now: at(1e9)},
 
 		"its own, 0: at once":               {job: complete().TTL("0"), rules: runtime, now: at(0), want: due(0, annotated)},
 		"its own before all others":         {job: complete().TTL("99"), rules: all, now: at(0), want: waiting(99, annotated, 99*time.Second)},

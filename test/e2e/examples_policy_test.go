@@ -7,9 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -37,26 +37,30 @@ func TestPolicyExamples(t *testing.T) {
 			s.gives("3600", deadline(3600))
 		},
 		"policy-cleanup.yaml": func(s *scene) {
-			ended := func(name, kind string, ago time.Duration) {
-				s.create(name)
-				s.endedAt(name, kind, time.Now().Add(-ago))
+			ended := func(name, kind string, ago time.Duration, changes ...change) {
+				s.create(name, changes...)
+				s.must(s.cluster.Client.Status().Patch(s.ctx, s.trainJob(name), client.RawPatch(types.MergePatchType, endPatch(kind, time.Now().Add(-ago)))))
 			}
 			ended("succeeded", trainer.ConditionComplete, 23*time.Hour)
 			ended("failed", trainer.ConditionFailed, 167*time.Hour)
 			ended("succeeded-before", trainer.ConditionComplete, 25*time.Hour)
 			ended("failed-before", trainer.ConditionFailed, 169*time.Hour)
-			s.goes("succeeded-before")
-			s.goes("failed-before")
-			for _, name := range []string{"succeeded", "failed"} {
-				if job := s.get(name); !job.DeletionTimestamp.IsZero() {
-					s.Errorf("TrainJob %s is being deleted", name)
-				}
+			ended("kept", trainer.ConditionComplete, 719*time.Hour, stayAnnotation(4294967295))
+			ended("kept-too-long", trainer.ConditionComplete, 721*time.Hour, stayAnnotation(4294967295))
+			for _, name := range []string{"succeeded-before", "failed-before", "kept-too-long"} {
+				s.deleted(name)
 			}
+			s.stays("succeeded", "failed", "kept")
 		},
 		"policy-runtime-default.yaml": func(s *scene) {
 			if got, want := given(s.get("a-week")), by(604800, "TrainingRuntime/long-training"); got != want {
 				s.Errorf("the TrainJob of the example has the deadline %s, want %s", got, want)
 			}
+			s.sets("p", `{"activeDeadline":{"max":"100h"},"ttlAfterFinished":{"succeeded":"1s"}}`)
+			s.gives(by(360000, s.byPolicyNamed("p")), set(map[string]any{"kind": namespaced, "name": "long-training"}, "spec", "runtimeRef"))
+			// It stays for two weeks, whatever the policy's default is.
+			s.must(s.cluster.Client.Status().Patch(s.ctx, s.trainJob("a-week"), client.RawPatch(types.MergePatchType, endPatch(trainer.ConditionComplete, time.Now().Add(-13*24*time.Hour)))))
+			s.stays("a-week")
 		},
 		"policy-exempt.yaml": func(s *scene) {
 			s.gives(by(86400, "LifecyclePolicy/a-day-but-for-production"))
@@ -87,23 +91,4 @@ func TestPolicyExamples(t *testing.T) {
 // space is the scene's namespace, to be patched.
 func (s *scene) space() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-}
-
-// endedAt gives a TrainJob an end at this time, as Trainer would.
-func (s *scene) endedAt(name, kind string, at time.Time) {
-	s.Helper()
-	end := []metav1.Condition{{
-		Type: kind, Status: metav1.ConditionTrue, Reason: "Ended", Message: "by the test", LastTransitionTime: metav1.NewTime(at),
-	}}
-	s.statusPatch(s.cluster.Client, name, s.text(map[string]any{"status": map[string]any{"conditions": end}}))
-}
-
-// goes waits until a TrainJob is gone.
-func (s *scene) goes(name string) {
-	s.Helper()
-	s.eventually("the end of TrainJob "+name, func() (bool, string) {
-		job := s.trainJob(name)
-		err := s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job)
-		return apierrors.IsNotFound(err), s.text(job.Object["status"])
-	})
 }

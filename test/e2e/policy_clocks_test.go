@@ -3,10 +3,14 @@ package e2e_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
@@ -106,6 +110,38 @@ func TestPolicyInAQueue(t *testing.T) {
 	if got := given(s.get("job")); got != by(6, s.byPolicyNamed("p")) {
 		t.Errorf("ended with %q", got)
 	}
+}
+
+// While LifecyclePolicies are not installed, all else goes on, also after a restart; once they are,
+// they count.
+func TestPolicyNotInstalled(t *testing.T) {
+	s := newScene(t)
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "lifecyclepolicies." + v1alpha1.Group}}
+	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(crd), crd))
+	stopped := []func(){s.away(shared.Webhook), s.away(shared.Reconciler)}
+	s.must(s.cluster.Client.Delete(s.ctx, crd.DeepCopy()))
+	install := sync.OnceFunc(func() {
+		s := s.afterwards()
+		crd.ResourceVersion, crd.UID, crd.Status = "", "", apiextensionsv1.CustomResourceDefinitionStatus{}
+		s.eventually("the creation of the CRD", func() (bool, string) {
+			err := s.cluster.Client.Create(s.ctx, crd.DeepCopy())
+			return err == nil, fmt.Sprint(err)
+		})
+	})
+	s.Cleanup(install)
+	for _, back := range stopped {
+		back()
+	}
+	s.failsAt("job", s.stamp(s.create("job", deadlineAnnotation(5))).Add(5*time.Second))
+
+	install()
+	s.eventually("a policy", func() (bool, string) {
+		err := s.cluster.Client.Create(s.ctx, s.lifecyclePolicy("p", `{"activeDeadline":{"default":"1h"},"ttlAfterFinished":{"failed":"1s"}}`))
+		return err == nil, fmt.Sprint(err)
+	})
+	s.gives(by(3600, s.byPolicyNamed("p")))
+	s.policyIs(s.lifecyclePolicy("p", "{}"), "True/InForce", 1)
+	s.deleted("job")
 }
 
 // A webhook that has just started decides by all policies from its first answer, also by those

@@ -225,13 +225,14 @@ func TestTTLOfRuntimes(t *testing.T) {
 			}
 			s.must(s.cluster.Client.Delete(s.ctx, bare(limit)))
 
-			// A runtime that is gone says nothing; the policy does.
+			// A runtime that is gone, be it to come back, says what is sealed of it.
 			s.create("orphan", on(runtime))
 			s.finishedAs("orphan", trainer.ConditionComplete)
-			s.stays("orphan")
 			s.removed(runtime)
+			s.stays("orphan")
+			s.sets("r", `{"ttlAfterFinished":{"max":"2s"}}`)
 			s.deleted("orphan")
-			s.told("orphan", corev1.EventTypeNormal, "TTLExpired", removedText(s.finishTold("orphan"), 1, s.byPolicyNamed("p")))
+			s.told("orphan", corev1.EventTypeNormal, "TTLExpired", removedText(s.finishTold("orphan"), 2, s.byPolicyNamed("r")))
 		})
 	}
 }

@@ -18,14 +18,14 @@ import (
 
 // policy creates a LifecyclePolicy for the scene's namespace with this spec (YAML), and returns
 // it as KIND/NAME. It goes with the test.
-func (s *scene) policy(spec string) string {
+func (s *scene) policy(name, spec string) string {
 	s.Helper()
 	var fields map[string]any
 	s.must(yaml.Unmarshal([]byte(spec), &fields))
 	fields["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": s.namespace}}
 	policy := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
 	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.LifecyclePolicyKind))
-	policy.SetName(s.namespace)
+	policy.SetName(s.namespace + "-" + name)
 	s.must(shared.Client.Create(s.ctx, policy))
 	s.Cleanup(func() { _ = shared.Client.Delete(context.Background(), policy) })
 	return v1alpha1.LifecyclePolicyKind + "/" + policy.GetName()
@@ -62,7 +62,7 @@ func testPolicy(s *scene) {
 	if s.release.knows.ActiveDeadline {
 		place, origin = "spec=", "spec.activeDeadlineSeconds"
 	}
-	by := s.policy(`{activeDeadline: {default: 4s, max: 1h}}`)
+	by := s.policy("p", `{activeDeadline: {default: 4s, max: 1h}}`)
 	s.gives(place+"4", by)
 	s.gives(place+"4", by, suspended(), s.rich())
 	job := s.create("job", s.rich())
@@ -109,27 +109,17 @@ func (s *scene) removed(name string) {
 	})
 }
 
-// testOwnLimits checks that Signalbox leaves alone what a Trainer to come looks after itself,
-// job by job.
+// testOwnLimits checks that the defaults of Signalbox leave alone what a Trainer to come looks
+// after itself, job by job, and that its maxima hold beside it.
 func testOwnLimits(s *scene) {
 	if !s.release.knows.RunPolicy || !s.release.knows.TTL {
 		s.Skip("this release has no such fields")
 	}
-	by := s.policy(`{activeDeadline: {default: 10m, max: 1h}, ttlAfterFinished: {succeeded: 1s}}`)
-	runPolicy := func(field string, seconds int64) change {
-		return set(map[string]any{field: seconds}, "spec", "runPolicy")
-	}
-	s.gives("spec=600", by)
-	s.gives("spec=600", by, runPolicy("ttlSecondsAfterFinished", 7200))
+	defaults := s.policy("defaults", `{activeDeadline: {default: 10m}, ttlAfterFinished: {succeeded: 1s}}`)
+	runPolicy := func(field string, seconds int64) change { return set(map[string]any{field: seconds}, "spec", "runPolicy") }
+	s.gives("spec=600", defaults)
+	s.gives("spec=600", defaults, runPolicy("ttlSecondsAfterFinished", 7200))
 	s.gives("", "", runPolicy("activeDeadlineSeconds", 1200))
-	s.gives("annotation=2", "", runPolicy("activeDeadlineSeconds", 1200), deadlineAnnotation(2))
-	err := shared.Client.Create(s.ctx, s.trainJob("over", runPolicy("activeDeadlineSeconds", 7200)))
-	s.invalid(err, "spec.runPolicy.activeDeadlineSeconds: Invalid value: 7200: must be less than or equal to 3600")
-
-	// Its own clock is Trainer's, whatever the annotation says.
-	unheeded := s.create("unheeded", runPolicy("activeDeadlineSeconds", 1200), deadlineAnnotation(1))
-	s.failsAt("heeded", s.stamp(s.create("heeded", deadlineAnnotation(2))).Add(2*time.Second))
-	s.holds("unheeded", s.stamp(unheeded).Add(3*time.Second))
 
 	// What another removes later is still there when those that Signalbox removes are gone.
 	kept := map[string]change{
@@ -148,4 +138,18 @@ func testOwnLimits(s *scene) {
 			s.Errorf("TrainJob %s: deleted %v, conditions %+v", name, job.DeletionTimestamp, job.Status.Conditions)
 		}
 	}
+
+	limits := s.policy("limits", `{activeDeadline: {max: 3s}, ttlAfterFinished: {max: 1s}}`)
+	for name := range kept {
+		s.removed(name)
+	}
+	// The maximum stands beside a run policy, where no later change of that touches it.
+	s.gives("annotation=3", limits, runPolicy("activeDeadlineSeconds", 2))
+	s.gives("annotation=3", limits, set(map[string]any{"activeDeadlineSeconds": "1h"}, "spec", "runPolicy"))
+	s.gives("annotation=2", "", runPolicy("activeDeadlineSeconds", 3), deadlineAnnotation(2))
+	err := shared.Client.Create(s.ctx, s.trainJob("over", runPolicy("activeDeadlineSeconds", 7200)))
+	s.invalid(err, "spec.runPolicy.activeDeadlineSeconds: Invalid value: 7200: must be less than or equal to 3")
+	start := s.stamp(s.create("raised", runPolicy("activeDeadlineSeconds", 2)))
+	s.patch("raised", `{"spec":{"runPolicy":{"activeDeadlineSeconds":7200}}}`)
+	s.failsAt("raised", start.Add(3*time.Second))
 }
