@@ -93,7 +93,7 @@ func TestGuardClocksThatAreStored(t *testing.T) {
 	// All edits but one start from a runtime with a clock.
 	bads := float64(len(edits))
 	s.withClocks(bads, 1)
-	if len(s.logged(shared.Reconciler, "a stored runtime has a clock of its own", `"kind":"ClusterTrainingRuntime"`, first+"activeDeadlineSeconds: Invalid value: 1")) == 0 {
+	if len(s.logged(shared.Reconciler, "a stored runtime is not as it should be", `"kind":"ClusterTrainingRuntime"`, `"reason":"SecondClock"`, first+"activeDeadlineSeconds: Invalid value: 1")) == 0 {
 		t.Error("the log says nothing")
 	}
 	back()

@@ -116,7 +116,9 @@ func testOwnLimits(s *scene) {
 		s.Skip("this release has no such fields")
 	}
 	defaults := s.policy("defaults", `{activeDeadline: {default: 10m}, ttlAfterFinished: {succeeded: 1s}}`)
-	runPolicy := func(field string, seconds int64) change { return set(map[string]any{field: seconds}, "spec", "runPolicy") }
+	runPolicy := func(field string, seconds int64) change {
+		return set(map[string]any{field: seconds}, "spec", "runPolicy")
+	}
 	s.gives("spec=600", defaults)
 	s.gives("spec=600", defaults, runPolicy("ttlSecondsAfterFinished", 7200))
 	s.gives("", "", runPolicy("activeDeadlineSeconds", 1200))
