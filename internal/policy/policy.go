@@ -152,7 +152,7 @@ var (
 // is no deadline at all is left to the validation to refuse.
 func Decide(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules) Decision {
 	own := job.OwnDeadline()
-	maxAlone := maxAlone(job) || runtime.OwnDeadline
+	alone := maxAlone(job) || runtime.OwnDeadline
 	if own != nil && own.Seconds != nil {
 		if decision := judge(runPolicyPath, *own.Seconds, *own.Seconds, rules.Max); decision.Refusal != nil {
 			return decision
@@ -164,7 +164,7 @@ func Decide(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules)
 		seconds := *job.Spec.ActiveDeadlineSeconds
 		return judge(specPath, seconds, seconds, rules.Max)
 	case annotated && text == v1alpha1.None:
-		return optOut(maxAlone, rules)
+		return optOut(alone, rules)
 	case annotated:
 		after, err := v1alpha1.ParseSeconds(text, v1alpha1.MinDeadlineSeconds)
 		if err != nil {
@@ -172,7 +172,7 @@ func Decide(job *trainer.TrainJob, runtime trainer.RuntimeSettings, rules Rules)
 		}
 		return judge(annotationPath, int64(after/time.Second), text, rules.Max)
 	}
-	decision := fill(maxAlone, runtime, rules)
+	decision := fill(alone, runtime, rules)
 	if decision.What == Unlimited && own != nil {
 		decision.What = Own
 	}
