@@ -113,7 +113,7 @@ type TTLPolicy struct {
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,8}s)?|[0-9]{1,6}m([0-9]{1,8}s)?|[0-9]{1,8}s)$') && duration(self) >= duration('1s')",message="must be whole hours, minutes and seconds, at least 1s in all, such as 8h, 90m or 1h30m0s"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h([0-9]{1,6}m)?([0-9]{1,8}s)?|[0-9]{1,6}m([0-9]{1,8}s)?|[0-9]{1,8}s)$') && duration(self) >= duration('1s')",message="must be hours, minutes and seconds in this order, of at most 6, 6 and 8 digits, at least 1s in all, such as 8h, 90m or 1h30m0s"
 type Duration struct {
 	metav1.Duration `json:",inline"`
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -110,9 +109,9 @@ func givenBefore(job *trainer.TrainJob, settings trainer.RuntimeSettings, rules 
 	return by, same && job.Annotations[v1alpha1.AnnotationActiveDeadlineSeconds] == strconv.FormatInt(seconds, 10)
 }
 
-// judge refuses a new TrainJob whose deadline, or want of one, a policy does not allow. The runtime
-// is read only where that can make a difference. It counts what was decided.
-func (v *TrainJobValidator) judge(ctx context.Context, req admission.Request, job *trainer.TrainJob) (*field.Error, error) {
+// judge finds what is decided of a new TrainJob, with a refusal where a policy does not allow its
+// deadline, or want of one. The runtime is read only where that can make a difference.
+func (v *TrainJobValidator) judge(ctx context.Context, req admission.Request, job *trainer.TrainJob) (policy.Decision, error) {
 	runtime := sync.OnceValues(func() (trainer.RuntimeSettings, error) {
 		return settingsOf(job, func() (*snapshot.Packed, error) {
 			return v.Runtimes.Runtime(ctx, req.Namespace, job.Spec.RuntimeRef)
@@ -120,17 +119,13 @@ func (v *TrainJobValidator) judge(ctx context.Context, req admission.Request, jo
 	})
 	rules, err := v.Policies.Rules(ctx, req.Namespace, runtime)
 	if err != nil {
-		return nil, err
+		return policy.Decision{}, err
 	}
 	var settings trainer.RuntimeSettings
 	if policy.AsksRuntime(job, rules) {
 		if settings, err = runtime(); err != nil {
-			return nil, err
+			return policy.Decision{}, err
 		}
 	}
-	decision := policy.Judge(job, settings, rules)
-	if !ptr.Deref(req.DryRun, false) {
-		v.Decisions.Count(decision)
-	}
-	return decision.Refusal, nil
+	return policy.Judge(job, settings, rules), nil
 }

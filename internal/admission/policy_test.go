@@ -95,8 +95,8 @@ func TestPolicyTellsOfAllAtOnce(t *testing.T) {
 	got := b.judges("", after)
 	want := []string{
 		"metadata.annotations[lifecycle.trainer.kubeflow.org/ttl-seconds-after-finished]",
-		"spec.activeDeadlineSeconds",
 		"spec.runtimePatches[0].trainingRuntimeSpec.template.metadata.annotations[lifecycle.trainer.kubeflow.org/x]",
+		"spec.activeDeadlineSeconds",
 	}
 	if got.Allowed || got.Result.Code != http.StatusUnprocessableEntity {
 		t.Fatalf("answer %+v, want 422", got.Result)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -53,20 +54,25 @@ func (v *TrainJobValidator) Handle(ctx context.Context, req admission.Request) a
 		return admission.Allowed("")
 	}
 	errs := append(deadline.Validate(before, after), ttl.Validate(before, after)...)
-	if before == nil {
-		refusal, err := v.judge(ctx, req, after)
-		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
-		}
-		if refusal != nil {
-			errs = append(errs, refusal)
-		}
-	}
 	patched, err := validatePatches(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if errs = append(errs, patched...); len(errs) > 0 {
+	errs = append(errs, patched...)
+	if before == nil {
+		decision, err := v.judge(ctx, req, after)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		// What is refused for another reason has no decision to be counted.
+		if !ptr.Deref(req.DryRun, false) && (len(errs) == 0 || decision.Refusal != nil) {
+			v.Decisions.Count(decision)
+		}
+		if decision.Refusal != nil {
+			errs = append(errs, decision.Refusal)
+		}
+	}
+	if len(errs) > 0 {
 		return invalid(after, errs)
 	}
 	return admission.Allowed("").WithWarnings(deadline.Warnings(after)...)

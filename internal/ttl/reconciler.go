@@ -176,7 +176,8 @@ func (r *Reconciler) remove(ctx context.Context, job *trainer.TrainJob, decision
 		client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// It is gone, or was written: that has an event of its own.
 		return nil
 	case err != nil:
 		return fmt.Errorf("delete TrainJob: %w", err)

@@ -148,6 +148,6 @@ func Validate(before, after *trainer.TrainJob) field.ErrorList {
 
 // removed says why a TrainJob is removed.
 func removed(decision Decision) string {
-	return fmt.Sprintf("finished at %s and removed after %d s (%s)",
+	return fmt.Sprintf("finished at %s, to stay %d s (%s)",
 		decision.Finished.UTC().Format(time.RFC3339), int64(decision.After.Seconds()), decision.By)
 }

@@ -210,7 +210,7 @@ func TestValidate(t *testing.T) {
 func TestRemovedSaysWhy(t *testing.T) {
 	decision := due(3600, "LifecyclePolicy/m")
 	decision.Finished = finishedAt.In(time.FixedZone("", 7200))
-	const want = "finished at 2026-03-01T12:00:00Z and removed after 3600 s (LifecyclePolicy/m)"
+	const want = "finished at 2026-03-01T12:00:00Z, to stay 3600 s (LifecyclePolicy/m)"
 	if got := removed(decision); got != want {
 		t.Errorf("removed = %q, want %q", got, want)
 	}

@@ -118,7 +118,7 @@ func TestLifecyclePolicyDurations(t *testing.T) {
 // what is one, also beside another that it cannot be compared with.
 func TestLifecyclePolicyRefusedDurations(t *testing.T) {
 	k := lifecyclePolicies(t)
-	const rule = "must be whole hours, minutes and seconds, at least 1s in all, such as 8h, 90m or 1h30m0s"
+	const rule = "must be hours, minutes and seconds in this order, of at most 6, 6 and 8 digits, at least 1s in all, such as 8h, 90m or 1h30m0s"
 	const tooLong = "may not be more than 24 bytes"
 	for text, want := range map[string]string{
 		"": rule, " ": rule, "h": rule, "hms": rule, "8": rule, "0": rule, "none": rule, "max": rule,
@@ -163,7 +163,7 @@ func TestLifecyclePolicyRefusedDurations(t *testing.T) {
 // TestLifecyclePolicyOrder checks that nothing is more than the maximum that it would be cut to.
 func TestLifecyclePolicyOrder(t *testing.T) {
 	k := lifecyclePolicies(t)
-	const rule = "must be whole hours, minutes and seconds, at least 1s in all, such as 8h, 90m or 1h30m0s"
+	const rule = "must be hours, minutes and seconds in this order, of at most 6, 6 and 8 digits, at least 1s in all, such as 8h, 90m or 1h30m0s"
 	over := func(path, name string) string {
 		return fmt.Sprintf("spec.%s.%s: Invalid value: %s must not be more than max", path, name, name)
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const notADuration = "must be whole hours, minutes and seconds, at least 1s in all, such as 8h, 90m or 1h30m0s"
+const notADuration = "must be hours, minutes and seconds in this order, of at most 6, 6 and 8 digits, at least 1s in all, such as 8h, 90m or 1h30m0s"
 
 // The API server takes as a duration what people write and TrainJobs can have, and says what it
 // takes where it refuses.

@@ -79,7 +79,7 @@ func (s *scene) staysUntil(end time.Time, names ...string) {
 
 // removedText is what the event of a removal says.
 func removedText(finished time.Time, seconds int, by string) string {
-	return fmt.Sprintf("finished at %s and removed after %d s (%s)", finished.UTC().Format(time.RFC3339), seconds, by)
+	return fmt.Sprintf("finished at %s, to stay %d s (%s)", finished.UTC().Format(time.RFC3339), seconds, by)
 }
 
 // byAnnotation is how the time to stay is named that a TrainJob says itself.

@@ -181,7 +181,7 @@ func TestTTLOfPoliciesAndRuntimesAsTheyAre(t *testing.T) {
 	for _, name := range []string{"later", "free", "long", "copy"} {
 		s.deleted(name)
 		events := s.events(name, "TTLExpired")
-		if len(events) != 1 || !strings.HasSuffix(events[0].Message, " removed after 1 s ("+s.byPolicyNamed("again")+")") {
+		if len(events) != 1 || !strings.HasSuffix(events[0].Message, ", to stay 1 s ("+s.byPolicyNamed("again")+")") {
 			t.Errorf("%s: removed with %s", name, s.text(events))
 		}
 	}
@@ -247,7 +247,7 @@ func (s *scene) finishTold(name string) time.Time {
 			return false, s.text(events)
 		}
 		var text string
-		_, err := fmt.Sscanf(events[0].Message, "finished at %s and", &text)
+		_, err := fmt.Sscanf(events[0].Message, "finished at %s", &text)
 		s.must(err)
 		at, err = time.Parse(time.RFC3339, text)
 		s.must(err)
