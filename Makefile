@@ -37,7 +37,7 @@ build: ## Build the commands into .bin.
 
 .PHONY: images
 images: ## Build the images IMAGE-webhook and IMAGE-reconciler, tagged VERSION, with CONTAINER_TOOL.
-	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '-s -w' -o .bin/images/ ./cmd/webhook ./cmd/reconciler
+	CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags '-s -w -X github.com/signalbox-dev/signalbox/internal/command.release=$(VERSION)' -o .bin/images/ ./cmd/webhook ./cmd/reconciler
 	for command in webhook reconciler; do \
 		$(CONTAINER_TOOL) build -f Dockerfile --build-arg COMMAND=$$command -t $(IMAGE)-$$command:$(VERSION) .bin/images; \
 	done

@@ -125,6 +125,9 @@ func newManager(o options) (ctrl.Manager, error) {
 
 // setup adds the reconcilers, the detector and the probes to the manager.
 func setup(mgr ctrl.Manager, o options) error {
+	if err := command.RegisterBuild(metrics.Registry); err != nil {
+		return err
+	}
 	figures, err := deadline.NewMetrics(metrics.Registry, mgr.GetClient(), clock.RealClock{})
 	if err != nil {
 		return err

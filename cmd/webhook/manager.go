@@ -120,6 +120,9 @@ func newManager(o options) (ctrl.Manager, error) {
 // setup adds the webhooks and the probes to the manager.
 func setup(mgr ctrl.Manager, o options) error {
 	server, clock := mgr.GetWebhookServer(), clock.RealClock{}
+	if err := command.RegisterBuild(metrics.Registry); err != nil {
+		return err
+	}
 	detector := &trainer.Detector{CRDs: mgr.GetCache()}
 	if err := detector.SetupWithManager(mgr, metrics.Registry); err != nil {
 		return err

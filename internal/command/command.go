@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,22 +65,22 @@ func (f *Flags) Register(set *flag.FlagSet) {
 	set.StringVar(&f.Namespace, "namespace", namespace, "Signalbox's own `NAMESPACE`; by default $POD_NAMESPACE")
 	set.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `LEVEL` that is logged: debug, info, warn or error")
 	set.StringVar(&f.logFormat, "log-format", "json", "`FORMAT` of the log: json or text")
-	set.BoolVar(&f.version, "version", false, "print the version and exit")
+	set.BoolVar(&f.version, "version", false, "print the version and exit, as the command version does")
 }
 
 // Parse parses the arguments (without the command's name) and sets up logging to output. It
 // returns flag.ErrHelp when there is nothing more to do: the help or the version was asked
-// for and has been printed.
+// for and has been printed, the version to the standard output.
 func (f *Flags) Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
+	if f.version || set.NArg() == 1 && set.Arg(0) == "version" {
+		fmt.Println(set.Name(), ThisBuild())
+		return flag.ErrHelp
+	}
 	if set.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", set.Arg(0))
-	}
-	if f.version {
-		fmt.Fprintln(output, set.Name(), version())
-		return flag.ErrHelp
 	}
 	var handler slog.Handler
 	options := &slog.HandlerOptions{Level: f.logLevel}
@@ -108,13 +107,4 @@ func RESTConfig(qps float64, burst int) (*rest.Config, error) {
 	}
 	cfg.QPS, cfg.Burst = float32(qps), burst
 	return cfg, nil
-}
-
-// version is what the Go toolchain recorded of the module at build time.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version + " " + info.GoVersion
 }

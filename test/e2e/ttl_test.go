@@ -249,7 +249,7 @@ func (s *scene) finishTold(name string) time.Time {
 		var text string
 		_, err := fmt.Sscanf(events[0].Message, "finished at %s", &text)
 		s.must(err)
-		at, err = time.Parse(time.RFC3339, text)
+		at, err = time.Parse(time.RFC3339, strings.TrimSuffix(text, ","))
 		s.must(err)
 		return true, ""
 	})
