@@ -22,11 +22,7 @@ import (
 // which sees what all others have made of the TrainJob.
 func (m *TrainJobMutator) give(ctx context.Context, req admission.Request, job *trainer.TrainJob, runtime func() (*snapshot.Packed, error), want map[string]*string) (deadline.Settings, error) {
 	carried := deadline.SettingsOf(job)
-	settings, err := settingsOf(job, runtime)
-	if err != nil {
-		return carried, err
-	}
-	rules, err := m.Policies.Rules(ctx, req.Namespace, func() (trainer.RuntimeSettings, error) { return settings, nil })
+	settings, rules, err := m.said(ctx, req, job, runtime)
 	if err != nil {
 		return carried, err
 	}
@@ -55,11 +51,7 @@ func (m *TrainJobMutator) takeBack(ctx context.Context, req admission.Request, j
 	if _, found := job.Annotations[v1alpha1.AnnotationActiveDeadlineSource]; !found {
 		return carried, nil
 	}
-	settings, err := settingsOf(job, runtime)
-	if err != nil {
-		return carried, err
-	}
-	rules, err := m.Policies.Rules(ctx, req.Namespace, func() (trainer.RuntimeSettings, error) { return settings, nil })
+	settings, rules, err := m.said(ctx, req, job, runtime)
 	if err != nil {
 		return carried, err
 	}
@@ -72,6 +64,16 @@ func (m *TrainJobMutator) takeBack(ctx context.Context, req admission.Request, j
 		carried.Annotation = nil
 	}
 	return carried, nil
+}
+
+// said returns what the runtime of a TrainJob and the policies say.
+func (m *TrainJobMutator) said(ctx context.Context, req admission.Request, job *trainer.TrainJob, runtime func() (*snapshot.Packed, error)) (trainer.RuntimeSettings, policy.Rules, error) {
+	settings, err := settingsOf(job, runtime)
+	if err != nil {
+		return settings, policy.Rules{}, err
+	}
+	rules, err := m.Policies.Rules(ctx, req.Namespace, func() (trainer.RuntimeSettings, error) { return settings, nil })
+	return settings, rules, err
 }
 
 // settingsOf returns what the runtime of a TrainJob says; nothing where there is none.

@@ -25,7 +25,7 @@ func Conditions(stored *trainer.TrainJob, written []metav1.Condition, byTrainer 
 	if !stored.ManagedByTrainer() {
 		return written
 	}
-	if first := terminalOf(stored.Status.Conditions); first != nil {
+	if first := stored.FinishedAt(); first != nil {
 		return keep(written, *first)
 	}
 	failed := meta.FindStatusCondition(written, trainer.ConditionFailed)
@@ -35,23 +35,6 @@ func Conditions(stored *trainer.TrainJob, written []metav1.Condition, byTrainer 
 		return without(written, trainer.ConditionFailed)
 	}
 	return written
-}
-
-// terminalOf returns the terminal condition of a stored status: of two, which only a status
-// from before this rule has, the earlier one.
-func terminalOf(conditions []metav1.Condition) *metav1.Condition {
-	complete := meta.FindStatusCondition(conditions, trainer.ConditionComplete)
-	failed := meta.FindStatusCondition(conditions, trainer.ConditionFailed)
-	switch {
-	case !isTrue(failed) && !isTrue(complete):
-		return nil
-	case !isTrue(failed):
-		return complete
-	case !isTrue(complete) || failed.LastTransitionTime.Before(&complete.LastTransitionTime):
-		return failed
-	default:
-		return complete
-	}
 }
 
 func isTrue(condition *metav1.Condition) bool {

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -36,11 +35,8 @@ func (r Runtime) String() string {
 
 // runtimeOf names the runtime that the TrainJob refers to.
 func runtimeOf(job *trainer.TrainJob) Runtime {
-	r := Runtime{Kind: job.Spec.RuntimeRef.GroupVersionKind().Kind, Name: job.Spec.RuntimeRef.Name}
-	if r.Kind == trainer.TrainingRuntimeKind {
-		r.Namespace = job.Namespace
-	}
-	return r
+	key := job.Spec.RuntimeRef.Key(job.Namespace)
+	return Runtime{Kind: job.Spec.RuntimeRef.GroupVersionKind().Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // byRuntime is the index of the TrainJobs by their runtime.
@@ -82,10 +78,7 @@ func uses(job *trainer.TrainJob, now time.Time) bool {
 	if _, queued := job.Labels[labelQueue]; !queued {
 		return false
 	}
-	return slices.ContainsFunc(job.Status.Conditions, func(c metav1.Condition) bool {
-		return (c.Type == trainer.ConditionComplete || c.Type == trainer.ConditionFailed) &&
-			c.Status == metav1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) < kueuesTurn
-	})
+	return now.Sub(job.FinishedAt().LastTransitionTime.Time) < kueuesTurn
 }
 
 // Index finds the TrainJobs that need a runtime: the unfinished ones that refer to it, those

@@ -61,10 +61,7 @@ func (r *Resolver) Revision(ctx context.Context, namespace string, ref trainer.R
 
 func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (packedRuntime, error) {
 	gvk := ref.GroupVersionKind()
-	key := types.NamespacedName{Name: ref.Name}
-	if gvk.Kind == trainer.TrainingRuntimeKind {
-		key.Namespace = namespace
-	}
+	key := ref.Key(namespace)
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(gvk)
 	if err := r.live.Get(ctx, key, stored); err != nil {

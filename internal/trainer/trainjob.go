@@ -185,15 +185,17 @@ func (j *TrainJob) OwnTTL() bool {
 		j.Spec.RunPolicy != nil && j.Spec.RunPolicy.TTLSecondsAfterFinished != nil
 }
 
-// FinishedAt returns the condition by which the TrainJob is finished; nil while it is not.
+// FinishedAt returns the condition by which the TrainJob is finished; nil while it is not. Of two,
+// which only a status has that was written while no webhook looked, it is the earlier one.
 func (j *TrainJob) FinishedAt() *metav1.Condition {
-	for i := range j.Status.Conditions {
-		c := &j.Status.Conditions[i]
-		if (c.Type == ConditionComplete || c.Type == ConditionFailed) && c.Status == metav1.ConditionTrue {
-			return c
+	var first *metav1.Condition
+	for _, kind := range []string{ConditionComplete, ConditionFailed} {
+		c := meta.FindStatusCondition(j.Status.Conditions, kind)
+		if c != nil && c.Status == metav1.ConditionTrue && (first == nil || c.LastTransitionTime.Before(&first.LastTransitionTime)) {
+			first = c
 		}
 	}
-	return nil
+	return first
 }
 
 // LabelMultiKueueOrigin is on a TrainJob that Kueue copied to the cluster where it runs.

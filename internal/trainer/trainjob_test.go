@@ -47,13 +47,15 @@ func TestFinishedAt(t *testing.T) {
 		job  *builder.TrainJobBuilder
 		want string
 	}{
-		"new":             {job(), ""},
-		"suspended":       {job().Condition("Suspended", yes, "Suspended", at), ""},
-		"complete":        {job().Condition("Complete", yes, "Done", at), "Complete Done"},
-		"failed":          {job().Condition("Failed", yes, "Crashed", at), "Failed Crashed"},
-		"not failed":      {job().Condition("Failed", no, "Fine", at), ""},
-		"in the end":      {job().Condition("Suspended", no, "Resumed", at).Condition("Failed", no, "Fine", at).Condition("Complete", yes, "Done", at), "Complete Done"},
-		"both: the first": {job().Condition("Failed", yes, "Crashed", at).Condition("Complete", yes, "Done", at), "Failed Crashed"},
+		"new":                   {job(), ""},
+		"suspended":             {job().Condition("Suspended", yes, "Suspended", at), ""},
+		"complete":              {job().Condition("Complete", yes, "Done", at), "Complete Done"},
+		"failed":                {job().Condition("Failed", yes, "Crashed", at), "Failed Crashed"},
+		"not failed":            {job().Condition("Failed", no, "Fine", at), ""},
+		"in the end":            {job().Condition("Suspended", no, "Resumed", at).Condition("Failed", no, "Fine", at).Condition("Complete", yes, "Done", at), "Complete Done"},
+		"both, failed before":   {job().Condition("Complete", yes, "Done", at.Add(time.Second)).Condition("Failed", yes, "Crashed", at), "Failed Crashed"},
+		"both, complete before": {job().Condition("Failed", yes, "Crashed", at.Add(time.Second)).Condition("Complete", yes, "Done", at), "Complete Done"},
+		"both at once":          {job().Condition("Failed", yes, "Crashed", at).Condition("Complete", yes, "Done", at), "Complete Done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -26,6 +27,19 @@ type history struct {
 // follow starts the history of a TrainJob that is to be created. It ends with the test.
 func (s *scene) follow(name string) *history {
 	s.Helper()
+	h := &history{s: s, name: name}
+	s.each(name, func(job *unstructured.Unstructured, _ watch.EventType) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.versions = append(h.versions, job)
+	})
+	return h
+}
+
+// each calls seen for each change of a TrainJob that is to be created, in order, until the test
+// ends.
+func (s *scene) each(name string, seen func(*unstructured.Unstructured, watch.EventType)) {
+	s.Helper()
 	c, err := client.NewWithWatch(s.cluster.Config, client.Options{})
 	s.must(err)
 	list := &unstructured.UnstructuredList{}
@@ -38,15 +52,12 @@ func (s *scene) follow(name string) *history {
 		stop()
 		s.Fatal(err)
 	}
-	h := &history{s: s, name: name}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for event := range events.ResultChan() {
 			if job, ok := event.Object.(*unstructured.Unstructured); ok && job.GetName() == name {
-				h.mu.Lock()
-				h.versions = append(h.versions, job)
-				h.mu.Unlock()
+				seen(job, event.Type)
 			}
 		}
 	}()
@@ -54,7 +65,6 @@ func (s *scene) follow(name string) *history {
 		stop()
 		<-done
 	})
-	return h
 }
 
 // all returns the versions up to the one that is stored now.

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -99,32 +98,8 @@ type sight struct {
 // watched watches a TrainJob that is to be created, until the test ends.
 func (s *scene) watched(name string) *sight {
 	s.Helper()
-	c, err := client.NewWithWatch(s.cluster.Config, client.Options{})
-	s.must(err)
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(trainer.GroupVersion.WithKind("TrainJobList"))
-	s.must(c.List(s.ctx, list, client.InNamespace(s.namespace)))
-	ctx, stop := context.WithCancel(s.ctx)
-	events, err := c.Watch(ctx, list, client.InNamespace(s.namespace),
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
-	if err != nil {
-		stop()
-		s.Fatal(err)
-	}
 	seen := &sight{s: s, name: name}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range events.ResultChan() {
-			if object, ok := event.Object.(*unstructured.Unstructured); ok && object.GetName() == name {
-				seen.add(object, event.Type)
-			}
-		}
-	}()
-	s.Cleanup(func() {
-		stop()
-		<-done
-	})
+	s.each(name, seen.add)
 	return seen
 }
 
