@@ -133,6 +133,14 @@ func TestPolicyNotInstalled(t *testing.T) {
 		back()
 	}
 	s.failsAt("job", s.stamp(s.create("job", deadlineAnnotation(5))).Add(5*time.Second))
+	// A controller that watches what is not there says so again and again, and ends the process
+	// after two minutes: none may.
+	if lines := s.logged(shared.Reconciler, "a kind of Signalbox's own is not installed; what needs it waits", `"kind":"LifecyclePolicy"`); len(lines) == 0 {
+		t.Error("the reconciler does not say that it waits")
+	}
+	if lines := s.logged(shared.Reconciler, "if kind is a CRD, it should be installed before calling Start", "LifecyclePolicy"); len(lines) > 0 {
+		t.Errorf("something watches what is not there: %s", lines[0])
+	}
 
 	install()
 	s.eventually("a policy", func() (bool, string) {
