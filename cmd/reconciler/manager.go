@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,6 +46,9 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
+// runtimeKinds are the kinds of runtimes.
+var runtimeKinds = []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind}
+
 type options struct {
 	command.Flags
 	leaderElect bool
@@ -52,6 +56,10 @@ type options struct {
 	qps         float64
 	burst       int
 	warnBefore  time.Duration
+	snapshots   bool
+	policies    bool
+	ttl         bool
+	audit       bool
 }
 
 func parse(args []string) (options, error) {
@@ -63,6 +71,10 @@ func parse(args []string) (options, error) {
 	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server about objects of one kind")
 	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server about objects of one kind")
 	set.DurationVar(&o.warnBefore, "warn-before", 10*time.Minute, "announce a deadline by an event this long before it, or when a tenth of the limit is left, whichever is later; 0 for no event")
+	set.BoolVar(&o.snapshots, "snapshots", true, "keep sealed TrainJobs on their runtime: file TrainingRuntimeSnapshots, keep Trainer's copies like them, write revisions into runtimes")
+	set.BoolVar(&o.policies, "policies", true, "go by LifecyclePolicies, and write their status")
+	set.BoolVar(&o.ttl, "ttl", true, "remove finished TrainJobs when their time to stay is over")
+	set.BoolVar(&o.audit, "audit", true, "report stored runtimes that have clocks, or defaults that are none")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
@@ -146,6 +158,30 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err := detector.SetupWithManager(mgr, metrics.Registry); err != nil {
 		return err
 	}
+	if o.snapshots {
+		err = errors.Join(err, addSnapshots(mgr, o, detector))
+	}
+	if o.policies {
+		policies := &policy.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
+		err = errors.Join(err, addWhenInstalled(mgr, v1alpha1.LifecyclePolicyKind, func() error { return policies.SetupWithManager(mgr) }))
+	}
+	if o.ttl {
+		err = errors.Join(err, addTTL(mgr, o, reconciler.Finish))
+	}
+	if o.audit {
+		err = errors.Join(err, addAudit(mgr))
+	}
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// addSnapshots adds what keeps TrainJobs on their runtime.
+func addSnapshots(mgr ctrl.Manager, o options, detector *trainer.Detector) error {
 	writes, err := snapshot.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
@@ -158,46 +194,43 @@ func setup(mgr ctrl.Manager, o options) error {
 		Metrics: writes,
 	}
 	err = addWhenInstalled(mgr, v1alpha1.TrainingRuntimeSnapshotKind, func() error { return snapshots.SetupWithManager(mgr, o.workers) })
-	if err != nil {
-		return err
+	for _, kind := range runtimeKinds {
+		stamper := &snapshot.Stamper{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Metrics: writes}
+		err = errors.Join(err, stamper.SetupWithManager(mgr))
 	}
-	policies := &policy.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
+	return err
+}
+
+// addTTL adds what removes finished TrainJobs. Before a TrainJob goes, before is called with it.
+func addTTL(mgr ctrl.Manager, o options, before func(context.Context, *trainer.TrainJob) error) error {
 	removals, err := ttl.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
 	}
+	says := &finished{cache: mgr.GetCache()}
 	cleaner := &ttl.Reconciler{
 		Client:  mgr.GetClient(),
 		Live:    mgr.GetAPIReader(),
 		Clock:   clock.RealClock{},
-		Rules:   (&finished{cache: mgr.GetCache(), policies: &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}}).rules,
-		Before:  reconciler.Finish,
+		Rules:   says.rules,
+		Before:  before,
 		Metrics: removals,
 	}
-	err = addWhenInstalled(mgr, v1alpha1.LifecyclePolicyKind, func() error {
-		return errors.Join(policies.SetupWithManager(mgr), cleaner.SetupWithManager(mgr, policy.Namespace()))
-	})
-	if err != nil {
-		return err
+	if !o.policies {
+		return cleaner.SetupWithManager(mgr, nil)
 	}
+	says.policies = &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
+	return addWhenInstalled(mgr, v1alpha1.LifecyclePolicyKind, func() error { return cleaner.SetupWithManager(mgr, policy.Namespace()) })
+}
+
+// addAudit adds what reports stored runtimes.
+func addAudit(mgr ctrl.Manager) error {
 	clocks, err := guard.NewAuditMetric(metrics.Registry)
-	if err != nil {
-		return err
-	}
-	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
+	for _, kind := range runtimeKinds {
 		auditor := &guard.Auditor{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Metric: clocks}
-		if err := auditor.SetupWithManager(mgr); err != nil {
-			return err
-		}
-		stamper := &snapshot.Stamper{Kind: kind, Cache: mgr.GetCache(), Client: mgr.GetClient(), Metrics: writes}
-		if err := stamper.SetupWithManager(mgr); err != nil {
-			return err
-		}
+		err = errors.Join(err, auditor.SetupWithManager(mgr))
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return err
-	}
-	return mgr.AddReadyzCheck("ping", healthz.Ping)
+	return err
 }
 
 // lease returns the lock of the leader election. The holder is named by its pod where that

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -45,6 +49,9 @@ type options struct {
 	trainerUser   string
 	kueueUser     string
 	runtimesInUse guard.Mode
+	snapshots     bool
+	gate          bool
+	policies      bool
 }
 
 func parse(args []string) (options, error) {
@@ -60,6 +67,9 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.trainerUser, "trainer-user", "", "`USER` name of Trainer's controller (system:serviceaccount:NAMESPACE:NAME), whose early enforcement of deadlines is corrected; by default nobody's")
 	set.StringVar(&o.kueueUser, "kueue-user", "", "`USER` name of Kueue's controller (system:serviceaccount:NAMESPACE:NAME), which is shown what a TrainJob runs where its runtime has changed since; by default nobody")
 	set.TextVar(&o.runtimesInUse, "runtimes-in-use", guard.Deny, "what becomes of the deletion of a runtime that unfinished TrainJobs use, and of an edit that breaks them: Deny, Warn or Allow")
+	set.BoolVar(&o.snapshots, "snapshots", true, "seal TrainJobs on their runtime when they first become active; false also turns off --gate")
+	set.BoolVar(&o.gate, "gate", true, "start no JobSet of a sealed TrainJob that is built from another content of its runtime")
+	set.BoolVar(&o.policies, "policies", true, "go by LifecyclePolicies")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
@@ -88,31 +98,40 @@ func newManager(o options) (ctrl.Manager, error) {
 		Configuration: o.configuration,
 		DNSName:       o.service + "." + o.Namespace + ".svc",
 	}
-	server := webhook.Options{Host: o.host, Port: o.port, CertDir: o.certDir}
-	if o.certDir == "" {
-		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = keeper.GetCertificate }}
+	serving := keeper.GetCertificate
+	var files *certwatcher.CertWatcher
+	if o.certDir != "" {
+		if files, err = certwatcher.New(filepath.Join(o.certDir, corev1.TLSCertKey), filepath.Join(o.certDir, corev1.TLSPrivateKeyKey)); err != nil {
+			return nil, fmt.Errorf("read the certificate: %w", err)
+		}
+		serving = files.GetCertificate
+	}
+	if err := certificate.RegisterExpiry(metrics.Registry, serving); err != nil {
+		return nil, err
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cached(o),
 		// A request that is never answered must not hold a worker for ever.
-		Controller:              config.Controller{ReconciliationTimeout: command.RequestTimeout},
-		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:  o.ProbeAddress,
-		WebhookServer:           webhook.NewServer(server),
+		Controller:             config.Controller{ReconciliationTimeout: command.RequestTimeout},
+		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.ProbeAddress,
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: o.host, Port: o.port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = serving }},
+		}),
 		GracefulShutdownTimeout: ptr.To(command.StopTimeout),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if o.certDir == "" {
+	if files != nil {
+		err = mgr.Add(files)
+	} else {
 		keeper.Client = mgr.GetClient()
-		if err := keeper.SetupWithManager(mgr); err != nil {
-			return nil, err
-		}
-		if err := mgr.AddReadyzCheck("certificate", keeper.Check); err != nil {
-			return nil, err
-		}
+		err = errors.Join(keeper.SetupWithManager(mgr), mgr.AddReadyzCheck("certificate", keeper.Check))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return mgr, setup(mgr, o)
 }
@@ -139,19 +158,16 @@ func setup(mgr ctrl.Manager, o options) error {
 	if err != nil {
 		return err
 	}
-	warm := &policy.Warm{Cache: mgr.GetCache()}
-	if err := mgr.Add(warm); err != nil {
+	policies, err := readPolicies(mgr, o)
+	if err != nil {
 		return err
 	}
-	if err := mgr.AddReadyzCheck("policies", warm.Check); err != nil {
-		return err
-	}
-	policies := &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}
 	runtimes := snapshot.NewResolver(mgr.GetAPIReader())
 	mutator := &admission.TrainJobMutator{
 		Clock:             clock,
 		Runtimes:          runtimes,
 		Metrics:           seals,
+		Unsealed:          !o.snapshots,
 		Policies:          policies,
 		HasActiveDeadline: detector.HasActiveDeadline,
 	}
@@ -161,6 +177,10 @@ func setup(mgr ctrl.Manager, o options) error {
 		Clock:          clock,
 		KeepsSnapshots: detector.KeepsSnapshots,
 		TrainerUser:    o.trainerUser,
+	}
+	if !o.gate || !o.snapshots {
+		// As with a Trainer that does not: no content is judged.
+		gate.KeepsSnapshots = func(context.Context) bool { return false }
 	}
 	view := &admission.WorkloadMutator{
 		Live:           mgr.GetAPIReader(),
@@ -176,6 +196,7 @@ func setup(mgr ctrl.Manager, o options) error {
 			return err
 		}
 	}
+	limit := admission.NewLimit()
 	for path, handler := range map[string]webhook.AdmissionHandler{
 		admission.TrainJobMutatePath:   mutator,
 		admission.TrainJobValidatePath: &admission.TrainJobValidator{Policies: policies, Runtimes: runtimes, Decisions: decisions},
@@ -185,12 +206,25 @@ func setup(mgr ctrl.Manager, o options) error {
 		admission.WorkloadMutatePath:   view,
 		admission.RuntimeValidatePath:  &admission.RuntimeValidator{Index: index, Live: mgr.GetAPIReader(), InUse: o.runtimesInUse},
 	} {
-		server.Register(path, &webhook.Admission{Handler: handler})
+		server.Register(path, limit.Handler(&webhook.Admission{Handler: handler}))
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("serving", server.StartedChecker())
+}
+
+// readPolicies returns where policies are read; nil where none count. A replica that has not read
+// them is not ready.
+func readPolicies(mgr ctrl.Manager, o options) (*policy.Reader, error) {
+	if !o.policies {
+		return nil, nil
+	}
+	warm := &policy.Warm{Cache: mgr.GetCache()}
+	if err := mgr.Add(warm); err != nil {
+		return nil, err
+	}
+	return &policy.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()}, mgr.AddReadyzCheck("policies", warm.Check)
 }
 
 // cached keeps the cache to the objects of the self-managed certificate, so that rights to

@@ -29,6 +29,11 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 	}
 	starts := after.Active() && (before == nil || !before.Active())
 	switch {
+	case m.Unsealed && (starts || before == nil):
+		// As one whose creation was not seen: should TrainJobs be sealed again, a later resume takes
+		// what Trainer keeps.
+		want[v1alpha1.AnnotationRuntimeSource] = nil
+		return "", nil, nil
 	case !starts && before == nil:
 		// What it will run on is decided when it starts.
 		want[v1alpha1.AnnotationRuntimeSource] = ptr.To(ref.GroupVersionKind().Kind + "/" + ref.Name)

@@ -37,7 +37,10 @@ type TrainJobMutator struct {
 	Clock    clock.PassiveClock
 	Runtimes *snapshot.Resolver
 	Metrics  *snapshot.AdmissionMetrics
-	// Policies finds what LifecyclePolicies say.
+	// Unsealed leaves TrainJobs that start without a seal, as without Signalbox; those that are
+	// sealed stay so.
+	Unsealed bool
+	// Policies finds what LifecyclePolicies say; nil for none.
 	Policies *policy.Reader
 	// HasActiveDeadline tells whether the API of TrainJobs has spec.activeDeadlineSeconds.
 	HasActiveDeadline func(ctx context.Context) bool

@@ -5,16 +5,14 @@ package certificate
 import (
 	"bytes"
 	"context"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,30 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 )
 
-// The life of the certificates. The CA outlives many serving certificates: replacing those
-// asks nothing of the API server, which knows the CA.
-const (
-	caLife      = 10 * 365 * 24 * time.Hour
-	servingLife = 90 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is replaced.
-	renewBefore = 30 * 24 * time.Hour
-	// backdate allows for clocks that run behind ours.
-	backdate = time.Hour
-	// checkEvery is how often the ends are looked at.
-	checkEvery = 12 * time.Hour
-)
-
-// Keys of the Secret.
-const (
-	keyCA         = "ca.crt"
-	keyCAKey      = "ca.key"
-	keyServing    = corev1.TLSCertKey
-	keyServingKey = corev1.TLSPrivateKeyKey
-)
-
-const caName = "signalbox-ca"
+// checkEvery is how often the ends of the certificates are looked at.
+const checkEvery = 12 * time.Hour
 
 // Keeper makes, renews and serves the certificate. Every replica runs one: the Secret is
 // written under its resourceVersion, so one of them wins and the others take what it wrote.
@@ -67,8 +47,9 @@ type Keeper struct {
 	// DNSName is the name by which the API server calls the webhooks: SERVICE.NAMESPACE.svc.
 	DNSName string
 
-	serving  atomic.Pointer[tls.Certificate]
-	injected atomic.Bool
+	// last is what was served last. One worker alone reads and writes it.
+	last    state
+	serving atomic.Pointer[tls.Certificate]
 }
 
 // SetupWithManager adds the keeper to the manager.
@@ -94,73 +75,32 @@ func (k *Keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err := k.Client.Get(ctx, k.Secret, secret); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the certificate's Secret: %w", err)
 	}
-	renewed, err := k.renew(secret, k.Clock.Now())
+	now := k.Clock.Now()
+	data, wait, err := rotate(secret.Data, k.last, k.DNSName, now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if renewed {
-		if err := k.Client.Update(ctx, secret); err != nil {
+	if !maps.EqualFunc(data, secret.Data, bytes.Equal) {
+		secret.Data = data
+		if err := k.Client.Update(ctx, secret, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("store the certificate: %w", err)
 		}
-		log.FromContext(ctx).Info("made a new serving certificate")
+		log.FromContext(ctx).Info("stored a step of the rotation of the certificate")
 	}
-	pair, err := tls.X509KeyPair(secret.Data[keyServing], secret.Data[keyServingKey])
+	pair, err := tls.X509KeyPair(data[keyServing], data[keyServingKey])
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the serving certificate: %w", err)
 	}
-	k.serving.Store(&pair)
-	if err := k.inject(ctx, secret.Data[keyCA]); err != nil {
+	// Nothing is served before the API server was given its CA.
+	if err := k.inject(ctx, data[keyCA]); err != nil {
 		return reconcile.Result{}, err
 	}
-	k.injected.Store(true)
+	k.last = k.last.follow(data, now)
+	k.serving.Store(&pair)
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	return reconcile.Result{RequeueAfter: checkEvery}, nil
-}
-
-// renew replaces in the Secret what is missing, broken or near its end at now, and tells
-// whether that was anything.
-func (k *Keeper) renew(secret *corev1.Secret, now time.Time) (bool, error) {
-	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	maker := &rotator.CertRotator{
-		CAName: caName, CAOrganization: "signalbox", DNSName: k.DNSName, ExtKeyUsages: &usages,
-	}
-	data, end := secret.Data, now.Add(renewBefore)
-	ca := &rotator.KeyPairArtifacts{CertPEM: data[keyCA], KeyPEM: data[keyCAKey]}
-	if valid, _ := rotator.ValidCert(ca.CertPEM, ca.CertPEM, ca.KeyPEM, caName, nil, end); valid {
-		if valid, _ := rotator.ValidCert(ca.CertPEM, data[keyServing], data[keyServingKey], k.DNSName, &usages, end); valid {
-			return false, nil
-		}
-		if err := parse(ca); err != nil {
-			return false, err
-		}
-	} else {
-		made, err := maker.CreateCACert(now.Add(-backdate), now.Add(caLife))
-		if err != nil {
-			return false, fmt.Errorf("make a CA: %w", err)
-		}
-		ca = made
-	}
-	serving, servingKey, err := maker.CreateCertPEM(ca, now.Add(-backdate), now.Add(servingLife))
-	if err != nil {
-		return false, fmt.Errorf("make a serving certificate: %w", err)
-	}
-	secret.Data = map[string][]byte{
-		keyCA: ca.CertPEM, keyCAKey: ca.KeyPEM, keyServing: serving, keyServingKey: servingKey,
-	}
-	return true, nil
-}
-
-// parse fills the certificate and key of a stored CA from their PEM.
-func parse(ca *rotator.KeyPairArtifacts) error {
-	pair, err := tls.X509KeyPair(ca.CertPEM, ca.KeyPEM)
-	if err != nil {
-		return fmt.Errorf("read the CA: %w", err)
-	}
-	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
-	if !ok {
-		return fmt.Errorf("read the CA: its key is a %T, not an RSA key", pair.PrivateKey)
-	}
-	ca.Cert, ca.Key = pair.Leaf, key
-	return nil
 }
 
 // inject writes the CA into each webhook of the two configurations that has another one.
@@ -205,7 +145,7 @@ func (k *Keeper) patch(ctx context.Context, configuration client.Object, change 
 	}
 	// The list of webhooks is patched as a whole: only if it is still the one that was read.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := k.Client.Patch(ctx, configuration, patch); err != nil {
+	if err := k.Client.Patch(ctx, configuration, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("write the CA into the webhook configuration: %w", err)
 	}
 	log.FromContext(ctx).Info("wrote the CA into a webhook configuration", "kind", fmt.Sprintf("%T", configuration))
@@ -223,10 +163,11 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // Check is a readiness check: the API server was given the CA of the certificate that is
 // served, and that has not ended.
 func (k *Keeper) Check(*http.Request) error {
-	if !k.injected.Load() {
+	pair := k.serving.Load()
+	if pair == nil {
 		return errors.New("the CA is not in the webhook configurations yet")
 	}
-	if end := k.serving.Load().Leaf.NotAfter; !k.Clock.Now().Before(end) {
+	if end := pair.Leaf.NotAfter; !k.Clock.Now().Before(end) {
 		return fmt.Errorf("the serving certificate ended at %s", end)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"maps"
 	"testing"
 	"time"
 
@@ -137,50 +136,6 @@ func TestKeeperStartsFromAnEmptySecret(t *testing.T) {
 	}
 }
 
-func TestKeeperRenews(t *testing.T) {
-	for name, tc := range map[string]struct {
-		at                  time.Time
-		spoil               func(data map[string][]byte)
-		wantCA, wantServing bool
-	}{
-		"nothing that lasts":                 {at: now.Add(servingLife - renewBefore - time.Hour)},
-		"a serving certificate near its end": {at: now.Add(servingLife - renewBefore + time.Hour), wantServing: true},
-		"a CA near its end":                  {at: now.Add(caLife - renewBefore + time.Hour), wantCA: true, wantServing: true},
-		"a serving certificate that is gone": {at: now, wantServing: true, spoil: func(data map[string][]byte) { delete(data, keyServing) }},
-		"a CA key that is broken":            {at: now, wantCA: true, wantServing: true, spoil: func(data map[string][]byte) { data[keyCAKey] = []byte("?") }},
-		"all of it gone":                     {at: now, wantCA: true, wantServing: true, spoil: func(data map[string][]byte) { clear(data) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k, clock := newKeeper(t, emptySecret(), mutating(), validating())
-			if _, err := k.reconcile(); err != nil {
-				t.Fatal(err)
-			}
-			first := k.data(t)
-			if tc.spoil != nil {
-				secret := emptySecret()
-				secret.Data = maps.Clone(first)
-				tc.spoil(secret.Data)
-				if err := k.Client.Update(context.Background(), secret); err != nil {
-					t.Fatal(err)
-				}
-			}
-			clock.SetTime(tc.at)
-			if _, err := k.reconcile(); err != nil {
-				t.Fatal(err)
-			}
-			second := k.data(t)
-			if got := !cmp.Equal(first[keyCA], second[keyCA]); got != tc.wantCA {
-				t.Errorf("CA renewed = %v, want %v", got, tc.wantCA)
-			}
-			if got := !cmp.Equal(first[keyServing], second[keyServing]); got != tc.wantServing {
-				t.Errorf("serving certificate renewed = %v, want %v", got, tc.wantServing)
-			}
-			k.trusted(t, tc.at)
-		})
-	}
-}
-
 // Two replicas see the same empty Secret; both end with what one of them wrote.
 func TestKeepersAgree(t *testing.T) {
 	one, _ := newKeeper(t, emptySecret(), mutating(), validating())
@@ -193,8 +148,9 @@ func TestKeepersAgree(t *testing.T) {
 	if _, err := one.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if renewed, err := two.renew(stale, now); err != nil || !renewed {
-		t.Fatalf("renew = %v, %v", renewed, err)
+	var err error
+	if stale.Data, _, err = rotate(stale.Data, state{}, dnsName, now); err != nil {
+		t.Fatal(err)
 	}
 	if err := two.Client.Update(context.Background(), stale); !apierrors.IsConflict(err) {
 		t.Fatalf("the second write: %v, want a conflict", err)

@@ -22,7 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// Reader finds the policies that select a TrainJob.
+// Reader finds the policies that select a TrainJob. A nil one finds none.
 type Reader struct {
 	// Cache holds the policies, and of the namespaces the metadata.
 	Cache client.Reader
@@ -43,6 +43,9 @@ func Namespace() *metav1.PartialObjectMetadata {
 // Rules returns the rules for TrainJobs in this namespace, on a runtime, which is asked for only
 // where a policy selects by it. There are none while LifecyclePolicies are not installed.
 func (r *Reader) Rules(ctx context.Context, namespace string, runtime func() (trainer.RuntimeSettings, error)) (Rules, error) {
+	if r == nil {
+		return Rules{}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTurn)
 	defer cancel()
 	var policies v1alpha1.LifecyclePolicyList

@@ -55,17 +55,19 @@ type Reconciler struct {
 }
 
 // SetupWithManager adds the reconciler to the manager. namespace is an empty namespace of which
-// the metadata is watched.
+// the metadata is watched; nil where no policies count, which are not watched then either.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, namespace *metav1.PartialObjectMetadata) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("ttl").
-		For(&trainer.TrainJob{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(isFinished))).
-		// What was there at the start counts for each TrainJob as that is looked at.
-		Watches(&v1alpha1.LifecyclePolicy{}, handler.EnqueueRequestsFromMapFunc(r.finished("")),
+		For(&trainer.TrainJob{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(isFinished)))
+	// What was there at the start counts for each TrainJob as that is looked at.
+	if namespace != nil {
+		b = b.Watches(&v1alpha1.LifecyclePolicy{}, handler.EnqueueRequestsFromMapFunc(r.finished("")),
 			builder.WithPredicates(changed(predicate.GenerationChangedPredicate{}.Update))).
-		WatchesMetadata(namespace, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-			return r.in(ctx, object.GetName(), nil)
-		}), builder.WithPredicates(changed(predicate.LabelChangedPredicate{}.Update)))
+			WatchesMetadata(namespace, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+				return r.in(ctx, object.GetName(), nil)
+			}), builder.WithPredicates(changed(predicate.LabelChangedPredicate{}.Update)))
+	}
 	for _, kind := range []string{trainer.ClusterTrainingRuntimeKind, trainer.TrainingRuntimeKind} {
 		b = b.Watches(trainer.NewRuntime(kind), handler.EnqueueRequestsFromMapFunc(r.finished(kind)), builder.WithPredicates(changed(saysOther)))
 	}
