@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 		want string
 	}{
 		"nothing":            {},
-		"everything":         {args: []string{"--leader-elect=false", "--workers=1", "--kube-api-qps=0.5", "--kube-api-burst=1", "--log-level=debug", "--log-format=text", "--warn-before=0"}},
+		"everything":         {args: []string{"--leader-elect=false", "--workers=1", "--kube-api-qps=0.5", "--kube-api-burst=1", "--log-level=debug", "--log-format=text", "--warn-before=0", "--snapshots=false", "--policies=false", "--ttl=false", "--audit=false"}},
 		"a later one wins":   {args: []string{"--workers=0", "--workers=2"}},
 		"no workers":         {args: []string{"--workers=0"}, want: "--workers must be at least 1, not 0"},
 		"no requests":        {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps must be more than 0, not 0"},

@@ -196,7 +196,7 @@ func setup(mgr ctrl.Manager, o options) error {
 			return err
 		}
 	}
-	limit := admission.NewLimit()
+	limit := admission.NewLimit(clock)
 	for path, handler := range map[string]webhook.AdmissionHandler{
 		admission.TrainJobMutatePath:   mutator,
 		admission.TrainJobValidatePath: &admission.TrainJobValidator{Policies: policies, Runtimes: runtimes, Decisions: decisions},

@@ -8,7 +8,7 @@ func TestParse(t *testing.T) {
 		want string
 	}{
 		"nothing":          {},
-		"everything":       {args: []string{"--webhook-host=127.0.0.1", "--webhook-port=1", "--cert-dir=/x", "--cert-secret=a", "--service=b", "--webhook-configuration=c", "--namespace=d", "--trainer-user=e", "--kueue-user=f"}},
+		"everything":       {args: []string{"--webhook-host=127.0.0.1", "--webhook-port=1", "--cert-dir=/x", "--cert-secret=a", "--service=b", "--webhook-configuration=c", "--namespace=d", "--trainer-user=e", "--kueue-user=f", "--snapshots=false", "--gate=false", "--policies=false"}},
 		"a port too low":   {args: []string{"--webhook-port=0"}, want: "--webhook-port must be from 1 to 65535, not 0"},
 		"a port too high":  {args: []string{"--webhook-port=65536"}, want: "--webhook-port must be from 1 to 65535, not 65536"},
 		"an unknown level": {args: []string{"--log-level=loud"}, want: `invalid value "loud" for flag -log-level: slog: level string "loud": unknown name`},
