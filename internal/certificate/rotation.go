@@ -83,12 +83,15 @@ func rotate(stored map[string][]byte, last state, dnsName string, now time.Time)
 	data[keyCA] = encode(bundle)
 	unsettled := rest(last.data, data, keyCA, last.published, now)
 	served := serving(data, bundle, dnsName, now)
+	signed := func(certificate *x509.Certificate) bool { return certificate.CheckSignatureFrom(ca.Cert) == nil }
 	if served == nil && unsettled > 0 {
-		if served = serving(last.data, bundle, dnsName, now); served != nil {
+		// Where the newest CA has signed what is served it is known, and may sign again.
+		if before := serving(last.data, bundle, dnsName, now); before != nil && !signed(before) {
 			data[keyServing], data[keyServingKey] = last.data[keyServing], last.data[keyServingKey]
+			served = before
 		}
 	}
-	byNewest := served != nil && served.CheckSignatureFrom(ca.Cert) == nil
+	byNewest := served != nil && signed(served)
 	switch {
 	case byNewest && now.Add(renewBefore).Before(served.NotAfter):
 	case served != nil && unsettled > 0:

@@ -211,6 +211,19 @@ func TestRotationCostsNoRequest(t *testing.T) {
 	}
 }
 
+// Right after a start, too, a serving certificate that is gone is made anew.
+func TestRotationRightAfterTheStart(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	before := p.replicas[0].data(t)
+	p.edit(remove(keyServing, keyServingKey))
+	p.pass(2 * time.Second)
+	after := p.replicas[0].data(t)
+	if cmp.Equal(before[keyServing], after[keyServing]) || !cmp.Equal(before[keyCA], after[keyCA]) {
+		t.Error("the serving certificate is still the old one, or the CA is another one")
+	}
+}
+
 // A second rotation of the CA comes before the first is through.
 func TestRotationOnRotation(t *testing.T) {
 	t.Parallel()
