@@ -1,11 +1,13 @@
 package chart_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/signalbox-dev/signalbox/internal/guard"
@@ -44,6 +46,20 @@ func TestArguments(t *testing.T) {
 				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
+		"so is one of cert-manager": {
+			values: []string{"certificates.certManager.enabled=true"},
+			wantWebhook: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080", "--webhook-port=9443",
+				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser, "--kueue-user=" + kueueUser,
+				"--cert-dir=/certificate",
+			},
+			wantReconciler: []string{
+				"--log-level=info", "--log-format=json",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
+			},
+		},
 		"large numbers are written as the flags read them": {
 			values: []string{
 				"log.level=debug", "log.format=text", "metrics.port=0",
@@ -70,6 +86,47 @@ func TestArguments(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFeatures covers the flags of features: each is there only where the feature is off.
+func TestFeatures(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values          []string
+		webhook, active []string
+	}{
+		"default values":     {},
+		"no snapshots":       {values: []string{"snapshots.enabled=false"}, webhook: []string{"--snapshots=false"}, active: []string{"--snapshots=false"}},
+		"no gate":            {values: []string{"snapshots.gate=false"}, webhook: []string{"--gate=false"}},
+		"no policies":        {values: []string{"policies.enabled=false"}, webhook: []string{"--policies=false"}, active: []string{"--policies=false"}},
+		"nothing is removed": {values: []string{"ttl.enabled=false"}, active: []string{"--ttl=false"}},
+		"no guard":           {values: []string{"runtimes.guard=false"}, active: []string{"--audit=false"}},
+		"every feature is off": {
+			values:  allOff,
+			webhook: []string{"--gate=false", "--policies=false", "--snapshots=false"},
+			active:  []string{"--audit=false", "--policies=false", "--snapshots=false", "--ttl=false"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := regexp.MustCompile("^--(snapshots|gate|policies|ttl|audit)=")
+			got := map[string][]string{}
+			for component, args := range arguments(t, tc.values...) {
+				for _, arg := range args {
+					if flags.MatchString(arg) {
+						got[component] = append(got[component], arg)
+					}
+				}
+			}
+			want := map[string][]string{"webhook": tc.webhook, "reconciler": tc.active}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreMapEntries(func(_ string, args []string) bool { return args == nil })); diff != "" {
+				t.Errorf("flags of features (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNoGuardAllowsDisruption: what is never asked needs no list of TrainJobs.
+func TestNoGuardAllowsDisruption(t *testing.T) {
+	checkFlag(t, "--runtimes-in-use", "--runtimes-in-use=Allow", "runtimes.guard=false", "runtimes.inUse=Deny")
 }
 
 // TestRuntimesInUse covers each value, and what the policy in the API server has no part in.
@@ -117,6 +174,7 @@ func TestKueueUser(t *testing.T) {
 		"an account that is given":                        {values: []string{given}, want: "--kueue-user=system:serviceaccount:team-a:my-kueue.v2"},
 		"no snapshots are shown":                          {values: []string{"kueue.showSnapshots=false"}},
 		"no snapshots are shown, and an account is given": {values: []string{"kueue.showSnapshots=false", given}},
+		"there are no snapshots":                          {values: []string{"snapshots.enabled=false", "kueue.showSnapshots=true", given}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkFlag(t, "--kueue-user", tc.want, tc.values...)

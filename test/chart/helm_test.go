@@ -10,16 +10,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 const (
@@ -30,6 +34,9 @@ const (
 
 // helm is the path of the pinned Helm.
 var helm string
+
+// operators are the groups of kinds that others bring: what is of one comes unstructured.
+var operators = []string{"cert-manager.io", "monitoring.coreos.com"}
 
 // codecs know the kinds of Kubernetes and of its extension by CRDs, and refuse a field that a
 // type does not have.
@@ -56,12 +63,20 @@ func run(m *testing.M) int {
 	for _, name := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
 		os.Setenv(name, filepath.Join(home, name))
 	}
-	if helm, err = command("go", "tool", "-modfile=tools/helm/go.mod", "-n", "helm"); err != nil {
-		fmt.Fprintln(os.Stderr, "build helm:", err)
+	if helm, err = tool("helm", "helm"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	helm = strings.TrimSpace(helm)
 	return m.Run()
+}
+
+// tool builds a tool that tools/FOLDER pins, unless it is built already, and returns its path.
+func tool(folder, name string) (string, error) {
+	path, err := command("go", "tool", "-modfile=tools/"+folder+"/go.mod", "-n", name)
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	return strings.TrimSpace(path), nil
 }
 
 // command runs a program in the root of the project and returns what it wrote to its
@@ -76,17 +91,28 @@ func command(name string, args ...string) (string, error) {
 	return output.String(), nil
 }
 
+// rendered holds what Helm made of values before: nothing else goes into it.
+var rendered sync.Map
+
 // template renders the chart with these --set arguments of Helm.
 func template(values ...string) (string, error) {
+	key := strings.Join(values, "\n")
+	if manifests, found := rendered.Load(key); found {
+		return manifests.(string), nil
+	}
 	args := []string{"template", "signalbox", chart, "--namespace", namespace}
 	for _, value := range values {
 		args = append(args, "--set", value)
 	}
-	return command(helm, args...)
+	manifests, err := command(helm, args...)
+	if err == nil {
+		rendered.Store(key, manifests)
+	}
+	return manifests, err
 }
 
 // render renders the chart and decodes every object into its type. A field that the type
-// does not have is an error.
+// does not have is an error. Kinds of operators have no type here.
 func render(t *testing.T, values ...string) []runtime.Object {
 	t.Helper()
 	manifests, err := template(values...)
@@ -109,12 +135,25 @@ func render(t *testing.T, values ...string) []runtime.Object {
 		if strings.TrimSpace(string(buffer[:n])) == "" {
 			continue
 		}
-		object, _, err := decoder.Decode(buffer[:n], nil, nil)
+		object, err := decodeAny(decoder, buffer[:n])
 		if err != nil {
 			t.Fatalf("render with %q: decode: %v\n%s", values, err, buffer[:n])
 		}
 		objects = append(objects, object)
 	}
+}
+
+// decodeAny decodes an object into its type, and one of an operator into none.
+func decodeAny(decoder runtime.Decoder, manifest []byte) (runtime.Object, error) {
+	free := &unstructured.Unstructured{}
+	if err := sigsyaml.UnmarshalStrict(manifest, &free.Object); err != nil {
+		return nil, err
+	}
+	if slices.Contains(operators, free.GroupVersionKind().Group) {
+		return free, nil
+	}
+	object, _, err := decoder.Decode(manifest, nil, nil)
+	return object, err
 }
 
 // named returns the objects of type T by their names.

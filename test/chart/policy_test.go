@@ -36,8 +36,13 @@ func TestPolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values   []string
 		excluded []string
+		selected map[string]string
 	}{
 		"default values": {excluded: []string{namespace, "kube-system"}},
+		"selected namespaces": {
+			values:   []string{"webhook.namespaceSelector.matchLabels.kind=training"},
+			excluded: []string{namespace, "kube-system"}, selected: map[string]string{"kind": "training"},
+		},
 		"excluded namespaces, one named twice": {
 			values:   []string{"webhook.excludedNamespaces={kube-system,other}"},
 			excluded: []string{namespace, "kube-system", "other"},
@@ -60,7 +65,7 @@ func TestPolicy(t *testing.T) {
 					FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 					MatchConstraints: &admissionregistrationv1.MatchResources{
 						MatchPolicy: ptr.To(admissionregistrationv1.Equivalent),
-						NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+						NamespaceSelector: &metav1.LabelSelector{MatchLabels: tc.selected, MatchExpressions: []metav1.LabelSelectorRequirement{{
 							Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: tc.excluded,
 						}}},
 						ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: runtimes}},

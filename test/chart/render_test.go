@@ -1,12 +1,15 @@
 package chart_test
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +23,27 @@ import (
 var ownCertificate = []string{
 	"certificates.existingSecret=made-elsewhere",
 	`webhook.configurationAnnotations.cert-manager\.io/inject-ca-from=signalbox-system/signalbox-webhook`,
+}
+
+// monitored are values for all that watches Signalbox.
+var monitored = []string{
+	"metrics.service.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=30s",
+	"metrics.serviceMonitor.labels.release=prometheus", "metrics.prometheusRule.enabled=true",
+	"metrics.prometheusRule.labels.release=prometheus", "metrics.grafanaDashboard.enabled=true",
+	"metrics.grafanaDashboard.annotations.folder=Kubeflow",
+}
+
+// fenced are values for NetworkPolicies.
+var fenced = []string{
+	"networkPolicy.enabled=true", "networkPolicy.webhookFrom={10.0.0.0/8,fd00::/8}",
+	"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=watch", "networkPolicy.apiServer.cidrs={10.96.0.1/32}",
+	"networkPolicy.apiServer.ports={6443}",
+}
+
+// allOff are values that turn each feature off.
+var allOff = []string{
+	"snapshots.enabled=false", "snapshots.gate=false", "policies.enabled=false", "ttl.enabled=false", "runtimes.guard=false",
+	"kueue.showSnapshots=false", "trainer.correctEarlyDeadlines=false",
 }
 
 // variants are sets of values that take each branch of the templates.
@@ -41,12 +65,27 @@ var variants = map[string][]string{
 	"runtimes in use may be disrupted, the API server refuses clocks": {
 		"runtimes.inUse=Allow", "runtimes.admissionPolicy=true",
 	},
+	"no snapshots":                  {"snapshots.enabled=false"},
+	"no gate":                       {"snapshots.gate=false"},
+	"no policies":                   {"policies.enabled=false"},
+	"nothing is removed":            {"ttl.enabled=false"},
+	"runtimes are not guarded":      {"runtimes.guard=false"},
+	"every feature is off":          allOff,
+	"a certificate of cert-manager": {"certificates.certManager.enabled=true"},
+	"an issuer of cert-manager": {
+		"certificates.certManager.enabled=true", "certificates.certManager.issuerRef.name=ours",
+		"certificates.certManager.issuerRef.kind=ClusterIssuer",
+	},
+	"watched and fenced in":  append(slices.Clone(monitored), fenced...),
+	"fenced in, open to all": {"networkPolicy.enabled=true", "metrics.port=0"},
 	"everything optional": {
 		"imagePullSecrets={registry}", "log.level=debug", "log.format=text",
 		"webhook.image.tag=1.2.3", "webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=10",
 		"webhook.runtimeFailurePolicy=Fail", "runtimes.inUse=Warn", "runtimes.admissionPolicy=true",
 		"trainer.serviceAccount=team-a/my-trainer.v2", "kueue.serviceAccount=team-a/my-kueue.v2", "reconciler.warnBefore=1h30m",
-		"webhook.excludedNamespaces={kube-system,other}",
+		"webhook.excludedNamespaces={kube-system,other}", "webhook.jobSetFailurePolicy=Fail",
+		"webhook.namespaceSelector.matchLabels.kind=training",
+		"webhook.podLabels.mesh=off", "reconciler.podAnnotations.mesh=off",
 		"webhook.priorityClassName=system-cluster-critical",
 		"webhook.nodeSelector.pool=system",
 		"webhook.tolerations[0].key=system", "webhook.tolerations[0].operator=Exists",
@@ -96,6 +135,7 @@ func TestObjects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values  []string
 		without map[string]bool
+		with    []string
 		policy  bool
 	}{
 		"default values give everything but the policy": {},
@@ -114,6 +154,22 @@ func TestObjects(t *testing.T) {
 			values: []string{"crds.install=false", "crds.keep=true"}, without: crds,
 		},
 		"CRDs that are not kept are still there": {values: []string{"crds.keep=false"}},
+		"features that are off":                  {values: allOff},
+		"cert-manager": {
+			values: variants["a certificate of cert-manager"], without: keeping,
+			with: []string{"Certificate signalbox-ca", "Certificate signalbox-webhook", "Issuer signalbox-ca", "Issuer signalbox-self-signed"},
+		},
+		"cert-manager with an issuer of its own": {
+			values: variants["an issuer of cert-manager"], without: keeping, with: []string{"Certificate signalbox-webhook"},
+		},
+		"watched and fenced in": {values: variants["watched and fenced in"], with: []string{
+			"ConfigMap signalbox-dashboard", "NetworkPolicy signalbox-reconciler", "NetworkPolicy signalbox-webhook",
+			"PrometheusRule signalbox", "Service signalbox-metrics", "ServiceMonitor signalbox",
+		}},
+		"a Service for the metrics": {values: monitored[:1], with: []string{"Service signalbox-metrics"}},
+		"a ServiceMonitor has a Service": {
+			values: monitored[1:2], with: []string{"Service signalbox-metrics", "ServiceMonitor signalbox"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []string
@@ -122,6 +178,8 @@ func TestObjects(t *testing.T) {
 					want = append(want, object)
 				}
 			}
+			want = append(want, tc.with...)
+			sort.Strings(want)
 			for _, object := range render(t, tc.values...) {
 				accessor := object.(metav1.Object)
 				got = append(got, object.GetObjectKind().GroupVersionKind().Kind+" "+accessor.GetName())
@@ -142,7 +200,16 @@ func TestReferences(t *testing.T) {
 			checkAccounts(t, objects)
 			deployments := named[*appsv1.Deployment](t, objects)
 			for name, service := range named[*corev1.Service](t, objects) {
-				checkSelects(t, "Service "+name, labels.SelectorFromSet(service.Spec.Selector), deployments[name])
+				of := []*appsv1.Deployment{deployments[name]}
+				if name == "signalbox-metrics" {
+					of = slices.Collect(maps.Values(deployments))
+				}
+				for _, deployment := range of {
+					checkSelects(t, "Service "+name, labels.SelectorFromSet(service.Spec.Selector), deployment)
+				}
+			}
+			for name, policy := range named[*networkingv1.NetworkPolicy](t, objects) {
+				checkSelects(t, "NetworkPolicy "+name, selector(t, &policy.Spec.PodSelector), deployments[name])
 			}
 			for name, budget := range named[*policyv1.PodDisruptionBudget](t, objects) {
 				checkSelects(t, "PodDisruptionBudget "+name, selector(t, budget.Spec.Selector), deployments[name])

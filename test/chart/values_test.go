@@ -1,15 +1,8 @@
 package chart_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 )
 
 func TestRefusedValues(t *testing.T) {
@@ -103,7 +96,103 @@ func TestRefusedValues(t *testing.T) {
 		},
 		"a status that needs the webhook where a JobSet does not": {
 			values: []string{"webhook.failurePolicy=Ignore", "webhook.statusFailurePolicy=Fail"},
-			want:   "webhook.statusFailurePolicy is Fail, but webhook.failurePolicy is Ignore",
+			want:   "webhook.statusFailurePolicy is Fail, but webhook.jobSetFailurePolicy is Ignore, as webhook.failurePolicy: while",
+		},
+		"a JobSet that does not need the webhook where a status does": {
+			values: []string{"webhook.jobSetFailurePolicy=Ignore"},
+			want:   "webhook.statusFailurePolicy is Fail, as webhook.failurePolicy, but webhook.jobSetFailurePolicy is Ignore: while",
+		},
+		"an unknown policy for JobSets": {
+			values: []string{"webhook.jobSetFailurePolicy=Warn"},
+			want:   "at '/webhook/jobSetFailurePolicy'",
+		},
+		"a policy of the API server for what the webhook is to let pass": {
+			values: []string{"runtimes.guard=false", "runtimes.admissionPolicy=true"},
+			want:   "runtimes.admissionPolicy is true, but runtimes.guard is false",
+		},
+		"values of an older chart": {
+			values: []string{"snapshots=null", "metrics.service=null", "webhook.namespaceSelector=null"},
+			want:   "missing property 'snapshots'",
+		},
+		"snapshots that are neither kept nor not": {
+			values: []string{"snapshots.enabled=Fail"},
+			want:   "at '/snapshots/enabled': got string, want boolean",
+		},
+		"a selector that is none": {
+			values: []string{"webhook.namespaceSelector.team=a"},
+			want:   "at '/webhook/namespaceSelector': additional properties 'team' not allowed",
+		},
+		"a selector by a value of no label": {
+			values: []string{"webhook.namespaceSelector.matchLabels.team=a b"},
+			want:   "at '/webhook/namespaceSelector/matchLabels/team'",
+		},
+		"a selector that asks for one of no values": {
+			values: []string{"webhook.namespaceSelector.matchExpressions[0].key=a", "webhook.namespaceSelector.matchExpressions[0].operator=In"},
+			want:   "at '/webhook/namespaceSelector/matchExpressions/0': missing property 'values'",
+		},
+		"a label by which pods are selected": {
+			values: []string{`webhook.podLabels.app\.kubernetes\.io/component=mine`},
+			want:   "at '/webhook/podLabels'",
+		},
+		"two makers of the certificate": {
+			values: append([]string{"certificates.certManager.enabled=true"}, ownCertificate[:1]...),
+			want:   "certificates.certManager.enabled is true, but certificates.existingSecret or certificates.caBundle gives a certificate",
+		},
+		"a CA that cert-manager takes from two places": {
+			values: append([]string{"certificates.certManager.enabled=true"}, ownCertificate[1:]...),
+			want:   "webhook.configurationAnnotations has cert-manager.io/inject-ca-from, but certificates.certManager.enabled is true",
+		},
+		"an issuer that nobody asks": {
+			values: []string{"certificates.certManager.issuerRef.name=ours"},
+			want:   "certificates.certManager.issuerRef is set, but certificates.certManager.enabled is false",
+		},
+		"an issuer without a name": {
+			values: []string{"certificates.certManager.enabled=true", "certificates.certManager.issuerRef.kind=ClusterIssuer"},
+			want:   "at '/certificates/certManager/issuerRef'",
+		},
+		"a Service for no metrics": {
+			values: []string{"metrics.port=0", "metrics.service.enabled=true"},
+			want:   "metrics.service.enabled is true, but metrics.port is 0",
+		},
+		"a ServiceMonitor for no metrics": {
+			values: []string{"metrics.port=0", "metrics.serviceMonitor.enabled=true"},
+			want:   "metrics.serviceMonitor.enabled is true, but metrics.port is 0",
+		},
+		"alerts on no metrics": {
+			values: []string{"metrics.port=0", "metrics.prometheusRule.enabled=true"},
+			want:   "metrics.prometheusRule.enabled is true, but metrics.port is 0",
+		},
+		"a dashboard of no metrics": {
+			values: []string{"metrics.port=0", "metrics.grafanaDashboard.enabled=true"},
+			want:   "metrics.grafanaDashboard.enabled is true, but metrics.port is 0",
+		},
+		"metrics that nobody may read": {
+			values: []string{"metrics.serviceMonitor.enabled=true", "networkPolicy.enabled=true"},
+			want:   "metrics.serviceMonitor.enabled is true, but networkPolicy.metricsFrom is empty",
+		},
+		"readers of no metrics": {
+			values: []string{"metrics.port=0", "networkPolicy.enabled=true", "networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b"},
+			want:   "networkPolicy.metricsFrom is set, but metrics.port is 0",
+		},
+		"callers of a webhook that is open to all": {
+			values: []string{"networkPolicy.webhookFrom={10.0.0.0/8}"},
+			want:   "networkPolicy.webhookFrom is set, but networkPolicy.enabled is false",
+		},
+		"an API server of pods that may call anything": {
+			values: []string{"networkPolicy.apiServer.cidrs={10.0.0.0/8}"},
+			want:   "networkPolicy.apiServer.cidrs is set, but networkPolicy.enabled is false",
+		},
+		"an address that is no range": {
+			values: []string{"networkPolicy.enabled=true", "networkPolicy.webhookFrom={10.0.0.1}"},
+			want:   "at '/networkPolicy/webhookFrom/0'",
+		},
+		"a peer that is a label": {
+			values: []string{"networkPolicy.enabled=true", "networkPolicy.metricsFrom[0].team=watch"},
+			want:   "at '/networkPolicy/metricsFrom/0': additional properties 'team' not allowed",
+		},
+		"an interval without a unit": {
+			values: []string{"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.interval=fast"},
+			want:   "at '/metrics/serviceMonitor/interval'",
 		},
 		"a warning after the deadline": {
 			values: []string{"reconciler.warnBefore=-1m"},
@@ -150,127 +239,4 @@ func checkError(t *testing.T, err error, want string) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error:\n%v\nwant one with:\n%s", err, want)
 	}
-}
-
-// TestReadmeListsValues checks the values table: every value with its default, and no other.
-func TestReadmeListsValues(t *testing.T) {
-	got := map[string]string{}
-	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$")
-	for _, match := range row.FindAllStringSubmatch(read(t, "README.md"), -1) {
-		got[match[1]] = match[2]
-	}
-	if diff := cmp.Diff(defaults(t), got); diff != "" {
-		t.Errorf("values.yaml and the table in README.md differ (-values.yaml +README.md):\n%s", diff)
-	}
-}
-
-// TestSchemaCoversValues checks that the schema names the very values that values.yaml has,
-// and lets no other name through.
-func TestSchemaCoversValues(t *testing.T) {
-	var schema map[string]any
-	if err := json.Unmarshal([]byte(read(t, "values.schema.json")), &schema); err != nil {
-		t.Fatal(err)
-	}
-	checkClosed(t, "", schema)
-	known := walker{t: t, definitions: schema["definitions"].(map[string]any), values: defaults(t)}
-	known.walk("", schema)
-	// Not a value of this chart: Helm sets it for charts that are dependencies.
-	delete(known.values, "global")
-	for path := range known.values {
-		t.Errorf("values.yaml has %s, the schema does not", path)
-	}
-}
-
-// checkClosed checks that every part of the schema that lists properties refuses others.
-func checkClosed(t *testing.T, path string, schema any) {
-	t.Helper()
-	switch schema := schema.(type) {
-	case []any:
-		for _, part := range schema {
-			checkClosed(t, path, part)
-		}
-	case map[string]any:
-		if _, listed := schema["properties"].(map[string]any); listed && schema["additionalProperties"] != false {
-			t.Errorf("schema at %q: additionalProperties is not false", path)
-		}
-		for key, part := range schema {
-			checkClosed(t, path+"/"+key, part)
-		}
-	}
-}
-
-// walker crosses off values as it meets them in the schema.
-type walker struct {
-	t           *testing.T
-	definitions map[string]any
-	values      map[string]string
-}
-
-func (w walker) walk(path string, schema map[string]any) {
-	if ref, ok := schema["$ref"].(string); ok {
-		schema = w.definitions[strings.TrimPrefix(ref, "#/definitions/")].(map[string]any)
-	}
-	if _, leaf := w.values[path]; leaf {
-		delete(w.values, path)
-		return
-	}
-	if properties, ok := schema["properties"].(map[string]any); ok {
-		for name, part := range properties {
-			w.walk(strings.TrimPrefix(path+"."+name, "."), part.(map[string]any))
-		}
-		return
-	}
-	// Free names, as those of resources: all values below are covered.
-	covered := path == "global"
-	for value := range w.values {
-		if strings.HasPrefix(value, path+".") && schema["additionalProperties"] != nil {
-			delete(w.values, value)
-			covered = true
-		}
-	}
-	if !covered {
-		w.t.Errorf("the schema has %s, values.yaml does not", path)
-	}
-}
-
-// defaults returns the path of every value in values.yaml with its default as JSON. Lists
-// and empty maps are values; of a list that is not empty the content is left out.
-func defaults(t *testing.T) map[string]string {
-	t.Helper()
-	var values map[string]any
-	if err := yaml.UnmarshalStrict([]byte(read(t, "values.yaml")), &values); err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	flatten(t, "", values, found)
-	return found
-}
-
-func flatten(t *testing.T, path string, value any, into map[string]string) {
-	t.Helper()
-	if parts, ok := value.(map[string]any); ok && len(parts) > 0 {
-		for name, part := range parts {
-			flatten(t, strings.TrimPrefix(path+"."+name, "."), part, into)
-		}
-		return
-	}
-	if list, ok := value.([]any); ok && len(list) > 0 {
-		into[path] = "[...]"
-		return
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	into[path] = string(text)
-}
-
-// read returns the content of a file of the chart.
-func read(t *testing.T, name string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, chart, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

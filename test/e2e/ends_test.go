@@ -3,13 +3,10 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
-	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
 const trainerUser = "system:serviceaccount:kubeflow-system:kubeflow-trainer-controller-manager"
@@ -110,57 +105,6 @@ func TestDeadlineBySpecWithTrainerAway(t *testing.T) {
 	if got := s.figure(shared.Reconciler, "signalbox_deadline_expirations_total", "source", "spec") - before; got != 1 {
 		t.Errorf("expirations by spec = %v, want 1", got)
 	}
-}
-
-// With the reconciler away, a job with the spec field is ended by Trainer alone. What Trainer
-// leaves is finished when the reconciler is back: here the JobSet, which Trainer tries to
-// delete once, while no webhook lets it.
-func TestDeadlineBySpecWithReconcilerAway(t *testing.T) {
-	s := newScene(t)
-	start := s.stamp(s.create("job", deadline(10)))
-	left := s.stamp(s.create("left", deadline(16)))
-	s.running("job")
-	s.running("left")
-	shared.Reconciler.Kill()
-	t.Cleanup(func() {
-		for _, part := range []*cluster.Process{shared.Webhook, shared.Reconciler} {
-			if !part.Running() {
-				s.must(part.Start(context.Background()))
-			}
-		}
-	})
-	s.failsAt("job", start.Add(10*time.Second-truncation))
-
-	// As where the status is set to pass.
-	s.setFailurePolicy(admissionregistrationv1.Ignore, "trainjob-status")
-	t.Cleanup(func() { s.setFailurePolicy(admissionregistrationv1.Fail, "trainjob-status") })
-	s.must(shared.Webhook.Stop(s.ctx))
-	if seen := s.becomes("left", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Before(left.Add(16*time.Second - truncation)) {
-		t.Errorf("failed %s early", left.Add(16*time.Second).Sub(seen))
-	}
-	if children := s.children("left"); !strings.Contains(children, "JobSet left") {
-		t.Fatalf("Trainer left %q: it shows nothing", children)
-	}
-	s.must(shared.Reconciler.Start(s.ctx))
-	s.gone("left")
-}
-
-// An end that Trainer finds too early is not stored either while no webhook is there to say so:
-// it is refused until one is.
-func TestDeadlineNotEarlyWithoutWebhooks(t *testing.T) {
-	s := newScene(t)
-	back := s.trainerAway()
-	created := s.create("job", suspended(), deadline(10)).CreationTimestamp.Time
-	s.holds("job", created.Add(11*time.Second))
-	start := s.stamp(s.resume("job"))
-	s.must(shared.Webhook.Stop(s.ctx))
-	restart := sync.OnceFunc(func() { s.must(shared.Webhook.Start(context.Background())) })
-	t.Cleanup(restart)
-	back()
-	s.holds("job", start.Add(4*time.Second))
-	restart()
-	s.holds("job", start.Add(10*time.Second))
-	s.failsAt("job", start.Add(10*time.Second))
 }
 
 // A job that was completed while Trainer was away has completed, however late Trainer says so.
@@ -299,97 +243,4 @@ func TestDeadlineCountsOverRestarts(t *testing.T) {
 	}
 	s.holds("job", start.Add(20*time.Second))
 	s.failsAt("job", start.Add(20*time.Second))
-}
-
-// With no webhook in reach, nothing that ends is held up.
-func TestDeadlineNothingEndsLaterWithoutWebhooks(t *testing.T) {
-	s := newScene(t)
-	other := newScene(t)
-	start := s.stamp(s.create("expires", deadlineAnnotation(15)))
-	s.create("deleted", deadline(3600))
-	other.create("job", deadline(3600))
-	s.running("expires")
-	s.running("deleted")
-	other.running("job")
-	s.must(shared.Webhook.Stop(s.ctx))
-	t.Cleanup(func() { s.must(shared.Webhook.Start(context.Background())) })
-
-	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("deleted")))
-	s.gone("deleted")
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}}
-	s.must(s.cluster.Client.Delete(s.ctx, namespace))
-	s.failsAt("expires", start.Add(15*time.Second))
-	s.eventually("the end of the namespace", func() (bool, string) {
-		err := s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(namespace), namespace)
-		return apierrors.IsNotFound(err), s.text(namespace.Status)
-	})
-
-	// Nor is an end undone.
-	erase := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":null}}`))
-	if err := s.cluster.Client.Status().Patch(s.ctx, s.trainJob("expires"), erase); !apierrors.IsInternalError(err) {
-		t.Errorf("conditions erased with %v", err)
-	}
-	if got := condition(s.get("expires"), trainer.ConditionFailed); got != "True/DeadlineExceeded" {
-		t.Errorf("Failed = %q", got)
-	}
-}
-
-// With failurePolicy Ignore and no webhook in reach, jobs start without a stamp: the clock
-// starts at the creation, or when Trainer reports the resume.
-func TestDeadlineWithoutWebhooksIgnored(t *testing.T) {
-	s := newScene(t)
-	all := []string{"trainjob", "trainjob-status", "jobset"}
-	s.setFailurePolicy(admissionregistrationv1.Ignore, all...)
-	s.must(shared.Webhook.Stop(s.ctx))
-	t.Cleanup(func() {
-		s.must(shared.Webhook.Start(context.Background()))
-		s.setFailurePolicy(admissionregistrationv1.Fail, all...)
-	})
-	// A copied stamp from last year comes through, and does not count.
-	old := annotated(v1alpha1.AnnotationResumedAt, "2025-01-01T00:00:00Z")
-	var job *trainer.TrainJob
-	s.eventually("a creation without the webhook", func() (bool, string) {
-		manifest := s.trainJob("job", deadlineAnnotation(12), old)
-		err := s.cluster.Client.Create(s.ctx, manifest)
-		job = s.view(manifest)
-		return err == nil, fmt.Sprint(err)
-	})
-	s.create("waiting", suspended(), deadlineAnnotation(12))
-	s.becomes("waiting", trainer.ConditionSuspended, "True/Suspended")
-	s.resume("waiting")
-	s.becomes("waiting", trainer.ConditionSuspended, "False/Resumed")
-	resumed := meta.FindStatusCondition(s.get("waiting").Status.Conditions, trainer.ConditionSuspended).LastTransitionTime.Time
-	s.failsAt("job", job.CreationTimestamp.Add(12*time.Second))
-	s.failsAt("waiting", resumed.Add(12*time.Second))
-
-	// An end that a stale writer erases does not stay so: the reconciler sets it again.
-	s.statusPatch(s.cluster.Client, "job", `{"status":{"conditions":null}}`)
-	s.becomes("job", trainer.ConditionFailed, "True/DeadlineExceeded")
-	s.gone("job")
-}
-
-// setFailurePolicy sets the policy of the webhooks of these names.
-func (s *scene) setFailurePolicy(policy admissionregistrationv1.FailurePolicyType, names ...string) {
-	s.Helper()
-	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, mutating))
-	s.must(s.cluster.Client.Get(context.Background(), client.ObjectKey{Name: "signalbox"}, validating))
-	for i := range mutating.Webhooks {
-		if named(mutating.Webhooks[i].Name, names) {
-			mutating.Webhooks[i].FailurePolicy = &policy
-		}
-	}
-	for i := range validating.Webhooks {
-		if named(validating.Webhooks[i].Name, names) {
-			validating.Webhooks[i].FailurePolicy = &policy
-		}
-	}
-	s.must(s.cluster.Client.Update(context.Background(), mutating))
-	s.must(s.cluster.Client.Update(context.Background(), validating))
-}
-
-// named tells whether the webhook has one of the short names.
-func named(webhook string, names []string) bool {
-	return slices.Contains(names, strings.TrimSuffix(webhook, ".lifecycle.trainer.kubeflow.org"))
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"io"
 	"net/http"
 
 	dto "github.com/prometheus/client_model/go"
@@ -17,8 +18,14 @@ func (s *scene) figure(part *cluster.Process, name string, labels ...string) flo
 	response, err := http.Get(part.MetricsURL)
 	s.must(err)
 	defer func() { _ = response.Body.Close() }()
+	return s.sum(response.Body, name, labels)
+}
+
+// sum reads metrics in Prometheus's text format and sums one as figure does.
+func (s *scene) sum(from io.Reader, name string, labels []string) float64 {
+	s.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := parser.TextToMetricFamilies(from)
 	s.must(err)
 	family, found := families[name]
 	if !found {

@@ -93,38 +93,6 @@ func TestTTLOfANamespaceThatEnds(t *testing.T) {
 	s.namespaceGone()
 }
 
-// While the reconciler is away nothing is removed. Back before the time of a TrainJob, it removes
-// that to the second, and at once what had to go before.
-func TestTTLReconcilerAway(t *testing.T) {
-	s := newScene(t)
-	seen := s.watched("later")
-	s.create("over", stayAnnotation(3))
-	s.create("later", stayAnnotation(14))
-	s.finishedAs("over", trainer.ConditionComplete)
-	s.finishedAs("later", trainer.ConditionFailed)
-	ended := time.Now()
-	shared.Reconciler.Kill()
-	s.Cleanup(func() {
-		if !shared.Reconciler.Running() {
-			s.must(shared.Reconciler.Start(s.afterwards().ctx))
-		}
-	})
-	s.staysUntil(ended.Add(5*time.Second), "over", "later")
-	s.must(shared.Reconciler.Start(s.ctx))
-	if rest := time.Until(ended.Add(13 * time.Second)); rest < time.Second {
-		t.Fatalf("the restart took until %s before its time: it shows nothing", rest)
-	}
-	s.deleted("over")
-	if late := time.Since(ended.Add(5 * time.Second)); late > lateness {
-		t.Errorf("removed %s after the restart", late)
-	}
-	if _, late := seen.goes(14); late > 2*time.Second {
-		t.Errorf("removed %s after its time, want at most 2 s", late)
-	}
-	s.leavesNothing("over")
-	s.leavesNothing("later")
-}
-
 // A finalizer of somebody keeps a TrainJob that is to go: it is deleted once, and then nobody looks
 // at it any more.
 func TestTTLWithAFinalizer(t *testing.T) {

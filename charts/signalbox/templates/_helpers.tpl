@@ -136,13 +136,68 @@ namespaceSelector:
   {{- include "signalbox.namespaceSelector" .root | nindent 2 }}
 {{- end }}
 
-{{/* Selects the namespaces that Signalbox takes care of. Takes the root. */}}
+{{/* Selects the namespaces that Signalbox takes care of: all of this holds of them. Takes the
+root. */}}
 {{- define "signalbox.namespaceSelector" -}}
+{{- with .Values.webhook.namespaceSelector.matchLabels -}}
+matchLabels:
+  {{- toYaml . | nindent 2 }}
+{{ end -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values:
       {{- concat (list .Release.Namespace "kube-system") .Values.webhook.excludedNamespaces | uniq | toYaml | nindent 6 }}
+  {{- with .Values.webhook.namespaceSelector.matchExpressions }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* Annotations of both webhook configurations. Takes the root. */}}
+{{- define "signalbox.configurationAnnotations" -}}
+{{- $annotations := .Values.webhook.configurationAnnotations }}
+{{- if .Values.certificates.certManager.enabled }}
+{{- $annotations = merge (dict "cert-manager.io/inject-ca-from" (printf "%s/signalbox-webhook" .Release.Namespace)) $annotations }}
+{{- end }}
+{{- with $annotations }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Name of the Secret with a certificate that the webhook does not make itself; empty when it
+does. Takes the root. */}}
+{{- define "signalbox.certificateSecret" -}}
+{{- if .Values.certificates.certManager.enabled }}signalbox-webhook-tls{{ else }}{{ .Values.certificates.existingSecret }}{{ end }}
+{{- end }}
+
+{{/* What becomes of a write that JobSets need the webhook for while no pod answers. Takes the
+root. */}}
+{{- define "signalbox.jobSetFailurePolicy" -}}
+{{- .Values.webhook.jobSetFailurePolicy | default .Values.webhook.failurePolicy }}
+{{- end }}
+
+{{/* The same for writes of a TrainJob's status. Takes the root. */}}
+{{- define "signalbox.statusFailurePolicy" -}}
+{{- .Values.webhook.statusFailurePolicy | default .Values.webhook.failurePolicy }}
+{{- end }}
+
+{{/* What becomes of disruptions of runtimes in use. Takes the root. */}}
+{{- define "signalbox.runtimesInUse" -}}
+{{- if .Values.runtimes.guard }}{{ .Values.runtimes.inUse }}{{ else }}Allow{{ end }}
+{{- end }}
+
+{{/* Labels and annotations of the pods of a component. Takes a dict of root and component. */}}
+{{- define "signalbox.podMetadata" -}}
+{{- $values := get .root.Values .component -}}
+labels:
+  {{- include "signalbox.selectorLabels" . | nindent 2 }}
+  {{- with $values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* When a write of a TrainJob concerns the webhooks. Takes the root. */}}
@@ -194,7 +249,7 @@ Trainer is released; empty when its early enforcement is not to be corrected. Ta
 is released; empty when its dry runs are not to be answered. With Kueue's chart every name can be
 another, but for that of the chart. Takes the root. */}}
 {{- define "signalbox.kueueUser" -}}
-{{- if .Values.kueue.showSnapshots }}
+{{- if and .Values.snapshots.enabled .Values.kueue.showSnapshots }}
 {{- $account := .Values.kueue.serviceAccount }}
 {{- if not $account }}
 {{- range (lookup "apps/v1" "Deployment" "" "").items }}
@@ -206,5 +261,35 @@ another, but for that of the chart. Takes the root. */}}
 {{- end }}
 {{- $account = $account | default "kueue-system/kueue-controller-manager" }}
 {{- printf "system:serviceaccount:%s" ($account | replace "/" ":") }}
+{{- end }}
+{{- end }}
+
+{{/* What is off that is on by default, a line each. Takes the root. */}}
+{{- define "signalbox.off" -}}
+{{- $off := list }}
+{{- if not .Values.snapshots.enabled }}
+{{- $off = append $off "snapshots.enabled: TrainJobs run on what Trainer makes of their runtime" }}
+{{- else if not .Values.snapshots.gate }}
+{{- $off = append $off "snapshots.gate: JobSets start whatever content of the runtime they were built from" }}
+{{- end }}
+{{- if not .Values.policies.enabled }}
+{{- $off = append $off "policies.enabled: LifecyclePolicies mean nothing" }}
+{{- end }}
+{{- if not .Values.ttl.enabled }}
+{{- $off = append $off "ttl.enabled: finished TrainJobs are not removed" }}
+{{- end }}
+{{- if not .Values.runtimes.guard }}
+{{- $off = append $off "runtimes.guard: runtimes may have clocks, and be broken or deleted while in use" }}
+{{- else if eq .Values.runtimes.inUse "Allow" }}
+{{- $off = append $off "runtimes.inUse is Allow: runtimes may be broken or deleted while in use" }}
+{{- end }}
+{{- if not (include "signalbox.kueueUser" .) }}
+{{- $off = append $off "kueue.showSnapshots: Kueue stops a TrainJob for an edit of its runtime" }}
+{{- end }}
+{{- if not (include "signalbox.trainerUser" .) }}
+{{- $off = append $off "trainer.correctEarlyDeadlines: what Trainer ends too early stays ended" }}
+{{- end }}
+{{- range $off }}
+  - {{ . }}
 {{- end }}
 {{- end }}

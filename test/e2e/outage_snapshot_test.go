@@ -36,7 +36,7 @@ func (s *scene) stampedRight(name string) {
 // With the webhook away a runtime is edited and another one created, and nobody stamps them.
 // TrainJobs are sealed on what is there, whatever revision it claims to have; they start when
 // the reconciler is back and has put that right.
-func TestSnapshotOfRuntimesWithoutTheirRevision(t *testing.T) {
+func TestOutageLeavesRuntimesWithoutTheirRevision(t *testing.T) {
 	s := newScene(t)
 	s.runtime("edited", jobSetOf(oldImage))
 	s.known("edited")
@@ -87,7 +87,7 @@ func TestSnapshotOfRuntimesWithoutTheirRevision(t *testing.T) {
 // With failurePolicy Ignore, a TrainJob that waited starts and is suspended again while the
 // webhook is away, so that it is not sealed. When the webhook is back it stays with what it
 // ran on.
-func TestSnapshotOfATrainJobThatRanWithoutTheWebhook(t *testing.T) {
+func TestOutageLeavesATrainJobUnsealed(t *testing.T) {
 	s := newScene(t)
 	s.runtime("train", jobSetOf(oldImage))
 	s.known("train")

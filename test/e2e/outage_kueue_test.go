@@ -9,7 +9,7 @@ import (
 
 // While no webhook answers, Kueue sees the edited runtime, as on stock; but it cannot suspend
 // what runs, and once the webhook is back it has no reason to.
-func TestKueueWhileTheWebhookIsAway(t *testing.T) {
+func TestOutageOfTheWebhookWithKueue(t *testing.T) {
 	s := newScene(t)
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	s.runtime("train", asking(oldImage, "1"))
@@ -22,7 +22,11 @@ func TestKueueWhileTheWebhookIsAway(t *testing.T) {
 		return s.kueueErrors("job", "failed calling webhook") > 0, s.children("job")
 	})
 	s.goesOn("job", pods, workload)
+	// What Kueue asks just before the webhook is back and writes just after it passes: it must not be
+	// about that here.
+	kueue := s.away(s.cluster.Kueue)
 	back()
+	kueue()
 	s.lookedAt("job")
 	s.goesOn("job", pods, workload)
 	s.useBecomes(inUseByJob)
@@ -30,7 +34,7 @@ func TestKueueWhileTheWebhookIsAway(t *testing.T) {
 
 // Where TrainJobs may be changed without the webhook, Kueue restarts the TrainJob for the edit, as
 // on stock. When the webhook is back, it is counted for no less than it runs with, and goes on.
-func TestKueueWhileTheWebhookIsAwayAndMayBe(t *testing.T) {
+func TestOutageOfTheWebhookIgnoredByKueue(t *testing.T) {
 	s := newScene(t)
 	s.setFailurePolicy(admissionregistrationv1.Ignore, "trainjob", "jobset")
 	t.Cleanup(func() { s.afterwards().setFailurePolicy(admissionregistrationv1.Fail, "trainjob", "jobset") })
