@@ -9,15 +9,17 @@ import (
 
 func main() { command.Main("webhook", run) }
 
-// run parses the arguments and serves until the context ends.
+// run parses the arguments and serves until some time after the context ends.
 func run(ctx context.Context, args []string) error {
 	options, err := parse(args)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(options)
+	mgr, err := newManager(ctx, options)
 	if err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	serving, stop := drained(ctx, options.drain)
+	defer stop()
+	return mgr.Start(serving)
 }

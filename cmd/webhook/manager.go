@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,7 @@ type options struct {
 	snapshots     bool
 	gate          bool
 	policies      bool
+	drain         time.Duration
 }
 
 func parse(args []string) (options, error) {
@@ -70,17 +72,22 @@ func parse(args []string) (options, error) {
 	set.BoolVar(&o.snapshots, "snapshots", true, "seal TrainJobs on their runtime when they first become active; false also turns off --gate")
 	set.BoolVar(&o.gate, "gate", true, "start no JobSet of a sealed TrainJob that is built from another content of its runtime")
 	set.BoolVar(&o.policies, "policies", true, "go by LifecyclePolicies")
+	set.DurationVar(&o.drain, "drain", 10*time.Second, "how long to serve on once told to stop, asking whoever calls to turn to another replica")
 	if err := o.Parse(set, args, os.Stderr); err != nil {
 		return o, err
 	}
 	if o.port < 1 || o.port > 65535 {
 		return o, fmt.Errorf("--webhook-port must be from 1 to 65535, not %d", o.port)
 	}
+	if o.drain < 0 {
+		return o, fmt.Errorf("--drain must not be negative, as %s is", o.drain)
+	}
 	return o, nil
 }
 
-// newManager wires the webhooks to a manager that serves them.
-func newManager(o options) (ctrl.Manager, error) {
+// newManager wires the webhooks to a manager that serves them, and turns callers away once ctx has
+// ended.
+func newManager(ctx context.Context, o options) (ctrl.Manager, error) {
 	// Every read answers a request that the API server has let through: no limit of our own.
 	cfg, err := command.RESTConfig(-1, 0)
 	if err != nil {
@@ -133,11 +140,11 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mgr, setup(mgr, o)
+	return mgr, setup(ctx, mgr, o)
 }
 
 // setup adds the webhooks and the probes to the manager.
-func setup(mgr ctrl.Manager, o options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, o options) error {
 	server, clock := mgr.GetWebhookServer(), clock.RealClock{}
 	if err := command.RegisterBuild(metrics.Registry); err != nil {
 		return err
@@ -206,7 +213,7 @@ func setup(mgr ctrl.Manager, o options) error {
 		admission.WorkloadMutatePath:   view,
 		admission.RuntimeValidatePath:  &admission.RuntimeValidator{Index: index, Live: mgr.GetAPIReader(), InUse: o.runtimesInUse},
 	} {
-		server.Register(path, limit.Handler(&webhook.Admission{Handler: handler}))
+		server.Register(path, turnAway(ctx, limit.Handler(&webhook.Admission{Handler: handler})))
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

@@ -8,9 +8,10 @@ func TestParse(t *testing.T) {
 		want string
 	}{
 		"nothing":          {},
-		"everything":       {args: []string{"--webhook-host=127.0.0.1", "--webhook-port=1", "--cert-dir=/x", "--cert-secret=a", "--service=b", "--webhook-configuration=c", "--namespace=d", "--trainer-user=e", "--kueue-user=f", "--snapshots=false", "--gate=false", "--policies=false"}},
+		"everything":       {args: []string{"--webhook-host=127.0.0.1", "--webhook-port=1", "--cert-dir=/x", "--cert-secret=a", "--service=b", "--webhook-configuration=c", "--namespace=d", "--trainer-user=e", "--kueue-user=f", "--snapshots=false", "--gate=false", "--policies=false", "--drain=0"}},
 		"a port too low":   {args: []string{"--webhook-port=0"}, want: "--webhook-port must be from 1 to 65535, not 0"},
 		"a port too high":  {args: []string{"--webhook-port=65536"}, want: "--webhook-port must be from 1 to 65535, not 65536"},
+		"a negative drain": {args: []string{"--drain=-1s"}, want: "--drain must not be negative, as -1s is"},
 		"an unknown level": {args: []string{"--log-level=loud"}, want: `invalid value "loud" for flag -log-level: slog: level string "loud": unknown name`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,11 @@ type Options struct {
 	// Signalbox adds the webhook and the reconciler, built from this source and
 	// installed by the chart.
 	Signalbox bool
+	// Pods has Deployments, ReplicaSets and Services work as in any cluster: the pods of
+	// Signalbox, which a test installs by Helm, run as processes of this machine, see Pod, and
+	// the API server reaches those that are ready by their Service. Not with Signalbox or
+	// KindsOnly.
+	Pods bool
 	// KindsOnly leaves out the programs and the webhooks of JobSet and Trainer, and with
 	// them the scheduler and the nodes. Their kinds, service accounts and rights are there:
 	// a test plays what it needs of them, and may change the kinds. Not with Kueue.
@@ -87,6 +92,8 @@ type Cluster struct {
 	etcdURL    string
 	log        *progress
 	parts      []*Process
+	kubelet    *kubelet
+	services   *services
 	// definitions names the CRDs that are installed.
 	definitions []string
 
@@ -111,6 +118,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	if c.options.Kueue && c.options.KindsOnly {
 		return nil, errors.New("the options Kueue and KindsOnly exclude each other")
+	}
+	if c.options.Pods && (c.options.Signalbox || c.options.KindsOnly) {
+		return nil, errors.New("the option Pods excludes the options Signalbox and KindsOnly")
 	}
 	err := c.build(ctx)
 	if err == nil {
@@ -215,6 +225,11 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	}
 	c.Kubeconfig = c.kubeconfig(adminUser)
 	var err error
+	if c.options.Pods {
+		if c.services, err = c.serveServices(); err != nil {
+			return err
+		}
+	}
 	if c.Config, err = adminConfig(c.Kubeconfig); err != nil {
 		return err
 	}
@@ -244,6 +259,9 @@ func (c *Cluster) Close() error {
 		return nil
 	}
 	c.endPause()
+	if c.kubelet != nil {
+		c.kubelet.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var group errgroup.Group
@@ -260,6 +278,9 @@ func (c *Cluster) Close() error {
 		}
 	}
 	err := c.races()
+	if c.services != nil {
+		err = errors.Join(err, c.services.Close())
+	}
 	if c.supervisor != nil {
 		err = errors.Join(err, c.supervisor.Close())
 	}

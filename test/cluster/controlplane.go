@@ -17,6 +17,9 @@ const controllers = "job-controller,garbage-collector-controller,namespace-contr
 	"serviceaccount-controller,ttl-after-finished-controller,node-lifecycle-controller," +
 	"taint-eviction-controller,pod-garbage-collector-controller"
 
+// podControllers are those that the option Pods needs besides.
+const podControllers = "deployment-controller,replicaset-controller,endpointslice-controller"
+
 // part returns a process that runs the program of that name as the user.
 func (c *Cluster) part(name, path, user string, args ...string) *Process {
 	p := &Process{
@@ -29,6 +32,8 @@ func (c *Cluster) part(name, path, user string, args ...string) *Process {
 		group:   c.supervisor.group,
 		report:  c.log.step,
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.parts = append(c.parts, p)
 	return p
 }
@@ -66,6 +71,9 @@ func (c *Cluster) newAPIServer(port int) *Process {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/16",
 		// Pods of tests have no service account, and no kubelet wants its token.
 		"--disable-admission-plugins=ServiceAccount", "--allow-privileged=true")
+	if c.services != nil {
+		p.args = append(p.args, "--egress-selector-config-file="+c.services.config)
+	}
 	healthy := c.healthy("https://" + address(port) + "/readyz")
 	p.ready = func(ctx context.Context) error {
 		if err := healthy(ctx); err != nil || len(c.definitions) == 0 {
@@ -77,6 +85,10 @@ func (c *Cluster) newAPIServer(port int) *Process {
 }
 
 func (c *Cluster) newControllerManager() *Process {
+	controllers := controllers
+	if c.options.Pods {
+		controllers += "," + podControllers
+	}
 	return c.component(binaries.ControllerManager, controllerManagerUser,
 		"--controllers="+controllers, "--use-service-account-credentials=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",

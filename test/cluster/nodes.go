@@ -51,6 +51,11 @@ func (c *Cluster) stages() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if file[0] == "pod" && c.options.Pods {
+			if data, err = leavingOut(data, signalboxName); err != nil {
+				return nil, err
+			}
+		}
 		documents = append(documents, data)
 	}
 	if c.options.CompletePodsAfter > 0 {
@@ -64,6 +69,23 @@ func (c *Cluster) stages() ([]byte, error) {
 		documents = append(documents, data)
 	}
 	return bytes.Join(documents, []byte("\n---\n")), nil
+}
+
+// leavingOut keeps a stage from pods whose label app.kubernetes.io/name has this value.
+func leavingOut(stage []byte, name string) ([]byte, error) {
+	content := object{}
+	if err := kyaml.Unmarshal(stage, &content); err != nil {
+		return nil, err
+	}
+	expressions, _, err := unstructured.NestedSlice(content, "spec", "selector", "matchExpressions")
+	if err != nil {
+		return nil, err
+	}
+	expressions = append(expressions, object{"key": `.metadata.labels["` + nameLabel + `"]`, "operator": "NotIn", "values": []any{name}})
+	if err := unstructured.SetNestedSlice(content, expressions, "spec", "selector", "matchExpressions"); err != nil {
+		return nil, err
+	}
+	return kyaml.Marshal(content)
 }
 
 // delayed sets how long after its precondition a stage happens.

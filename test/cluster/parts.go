@@ -34,14 +34,16 @@ func (c *Cluster) render(ctx context.Context) (*manifests, error) {
 	if c.options.Kueue {
 		m.ports[kueueNamespace] = c.ports.take()
 	}
+	if c.options.Signalbox || c.options.Pods {
+		group.Go(func() (err error) {
+			c.signalbox.webhook, c.signalbox.reconciler, err = binaries.Signalbox(ctx, c.root, c.log)
+			return err
+		})
+	}
 	if c.options.Signalbox {
 		m.ports[signalboxNamespace] = c.ports.take()
 		group.Go(func() (err error) {
 			m.chart, err = c.renderSignalbox(ctx)
-			return err
-		})
-		group.Go(func() (err error) {
-			c.signalbox.webhook, c.signalbox.reconciler, err = binaries.Signalbox(ctx, c.root, c.log)
 			return err
 		})
 	}
@@ -95,10 +97,13 @@ func (c *Cluster) newRest(m *manifests) error {
 			return err
 		}
 	}
-	if !c.options.Signalbox {
-		return nil
-	}
 	var err error
+	if c.options.Pods {
+		c.kubelet, err = c.startKubelet()
+	}
+	if err != nil || !c.options.Signalbox {
+		return err
+	}
 	if c.Webhook, err = c.newWebhook(m.chart, m.ports[signalboxNamespace], m.urls[signalboxNamespace]); err != nil {
 		return err
 	}

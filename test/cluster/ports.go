@@ -21,8 +21,9 @@ type ports struct {
 	guard net.Listener
 	end   int
 
-	mu   sync.Mutex
-	next int
+	mu    sync.Mutex
+	next  int
+	given []int
 }
 
 const (
@@ -59,15 +60,27 @@ func (p *ports) allFree() bool {
 	return true
 }
 
-// take returns a port that take did not return before.
+// take returns a port that nobody has who took it from here.
 func (p *ports) take() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.given) > 0 {
+		port := p.given[0]
+		p.given = p.given[1:]
+		return port
+	}
 	if p.next == p.end {
 		panic(fmt.Sprintf("a cluster needs more than %d ports: raise blockSize", blockSize-1))
 	}
 	p.next++
 	return p.next - 1
+}
+
+// give gives ports back, whose process has ended.
+func (p *ports) give(ports ...int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given = append(p.given, ports...)
 }
 
 func (p *ports) Close() error { return p.guard.Close() }

@@ -37,7 +37,9 @@ type Process struct {
 	report func(format string, args ...any)
 	// before runs before each start; ready is asked until it returns nil.
 	before func(context.Context) error
-	ready  func(context.Context) error
+	// probe is the URL of the readiness probe of a part of signalbox.
+	probe string
+	ready func(context.Context) error
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd

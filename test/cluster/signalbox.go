@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,9 @@ import (
 
 const (
 	signalboxNamespace = "signalbox-system"
+	signalboxName      = "signalbox"
+	nameLabel          = "app.kubernetes.io/name"
+	componentLabel     = "app.kubernetes.io/component"
 	resumedAt          = "lifecycle.trainer.kubeflow.org/resumed-at"
 )
 
@@ -53,42 +57,49 @@ func (c *Cluster) renderSignalbox(ctx context.Context) ([]*unstructured.Unstruct
 // newWebhook returns the webhook process that the chart's Deployment describes,
 // moved to this machine by flags at the end: the last of two equal flags counts.
 func (c *Cluster) newWebhook(chart []*unstructured.Unstructured, port int, urls []string) (*Process, error) {
-	p, health, err := c.fromDeployment(chart, "webhook", c.signalbox.webhook, webhookUser,
-		"--webhook-host=127.0.0.1", fmt.Sprintf("--webhook-port=%d", port), "--cert-dir="+c.certs.dir)
+	p, err := c.fromDeployment(chart, "webhook", c.signalbox.webhook, webhookUser,
+		"--webhook-host=127.0.0.1", fmt.Sprintf("--webhook-port=%d", port), "--cert-dir="+c.certs.dir,
+		// Nobody else serves to whom it could turn callers.
+		"--drain=0s")
 	if err != nil {
 		return nil, err
 	}
-	p.ready = c.serves(health, urls)
+	p.ready = c.serves(p.probe, urls)
 	return p, nil
 }
 
 func (c *Cluster) newReconciler(chart []*unstructured.Unstructured) (*Process, error) {
-	p, health, err := c.fromDeployment(chart, "reconciler", c.signalbox.reconciler, reconcilerUser)
+	p, err := c.fromDeployment(chart, "reconciler", c.signalbox.reconciler, reconcilerUser)
 	if err != nil {
 		return nil, err
 	}
-	p.ready = c.healthy(health)
+	p.ready = c.healthy(p.probe)
 	return p, nil
 }
 
-// fromDeployment returns the process of a component of the chart and the URL of
-// its readiness probe. It takes the args and the environment of the Deployment's
-// container, as the kubelet would.
-func (c *Cluster) fromDeployment(chart []*unstructured.Unstructured, component, path, user string, flags ...string) (*Process, string, error) {
+// fromDeployment returns the process of a component of the chart, as its only replica.
+func (c *Cluster) fromDeployment(chart []*unstructured.Unstructured, component, path, user string, flags ...string) (*Process, error) {
 	deployment, err := findDeployment(chart, component)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	pod := deployment.Spec.Template.Spec
-	if account := serviceAccount(deployment.Namespace, pod.ServiceAccountName); account != user {
-		return nil, "", fmt.Errorf("the chart's %s runs as %s, the cluster knows only %s", component, account, user)
+	if account := serviceAccount(deployment.Namespace, deployment.Spec.Template.Spec.ServiceAccountName); account != user {
+		return nil, fmt.Errorf("the chart's %s runs as %s, the cluster knows only %s", component, account, user)
 	}
-	if len(pod.Containers) != 1 {
-		return nil, "", fmt.Errorf("the chart's %s has %d containers, want 1", component, len(pod.Containers))
+	pod := &corev1.Pod{Spec: deployment.Spec.Template.Spec}
+	pod.Namespace, pod.Name = deployment.Namespace, deployment.Name+"-0"
+	return c.fromPod("signalbox-"+component, pod, path, user, c.ports.take(), c.ports.take(), flags...)
+}
+
+// fromPod returns a process that runs the only container of a pod of the chart, with its args
+// and its environment, as the kubelet would, and then these flags.
+func (c *Cluster) fromPod(name string, pod *corev1.Pod, path, user string, metrics, probes int, flags ...string) (*Process, error) {
+	if len(pod.Spec.Containers) != 1 {
+		return nil, fmt.Errorf("pod %s has %d containers, want 1", pod.Name, len(pod.Spec.Containers))
 	}
-	variables, err := environment(deployment)
+	variables, err := environment(pod)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	var expand []string
 	env := c.env(user)
@@ -98,34 +109,40 @@ func (c *Cluster) fromDeployment(chart []*unstructured.Unstructured, component, 
 	}
 	replacer := strings.NewReplacer(expand...)
 	var args []string
-	for _, arg := range pod.Containers[0].Args {
+	for _, arg := range pod.Spec.Containers[0].Args {
 		args = append(args, replacer.Replace(arg))
 	}
-	metrics, probes := address(c.ports.take()), address(c.ports.take())
 	args = append(args, flags...)
-	args = append(args, "--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes, "--kubeconfig="+c.kubeconfig(user))
-	p := c.part("signalbox-"+component, path, user, args...)
+	args = append(args, "--kubeconfig="+c.kubeconfig(user))
+	p := c.part(name, path, user, args...)
 	p.env = env
-	p.MetricsURL = "http://" + metrics + "/metrics"
-	return p, "http://" + probes + "/readyz", nil
+	p.serveOn(metrics, probes)
+	return p, nil
+}
+
+// serveOn has a part of signalbox serve its metrics and its probes on ports of its own. Of two
+// equal flags the last counts.
+func (p *Process) serveOn(metrics, probes int) {
+	p.args = append(p.args, "--metrics-bind-address="+address(metrics), "--health-probe-bind-address="+address(probes))
+	p.MetricsURL = "http://" + address(metrics) + "/metrics"
+	p.probe = "http://" + address(probes) + "/readyz"
 }
 
 func findDeployment(chart []*unstructured.Unstructured, component string) (*appsv1.Deployment, error) {
 	for _, o := range chart {
-		if o.GetKind() == "Deployment" && o.GetLabels()["app.kubernetes.io/component"] == component {
+		if o.GetKind() == "Deployment" && o.GetLabels()[componentLabel] == component {
 			deployment := &appsv1.Deployment{}
 			err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, deployment)
 			return deployment, err
 		}
 	}
-	return nil, fmt.Errorf("the chart has no Deployment with the label app.kubernetes.io/component=%s", component)
+	return nil, fmt.Errorf("the chart has no Deployment with the label %s=%s", componentLabel, component)
 }
 
-// environment returns the variables that the kubelet would set for the only
-// replica of the Deployment.
-func environment(deployment *appsv1.Deployment) (map[string]string, error) {
+// environment returns the variables that the kubelet would set in the only container of the pod.
+func environment(pod *corev1.Pod) (map[string]string, error) {
 	variables := map[string]string{}
-	for _, e := range deployment.Spec.Template.Spec.Containers[0].Env {
+	for _, e := range pod.Spec.Containers[0].Env {
 		value := e.Value
 		if e.ValueFrom != nil {
 			field := ""
@@ -134,11 +151,11 @@ func environment(deployment *appsv1.Deployment) (map[string]string, error) {
 			}
 			switch field {
 			case "metadata.name":
-				value = deployment.Name + "-0"
+				value = pod.Name
 			case "metadata.namespace":
-				value = deployment.Namespace
+				value = pod.Namespace
 			default:
-				return nil, fmt.Errorf("environment variable %s of %s has a source that a test cluster does not know", e.Name, deployment.Name)
+				return nil, fmt.Errorf("environment variable %s of %s has a source that a test cluster does not know", e.Name, pod.Name)
 			}
 		}
 		variables[e.Name] = value
@@ -165,9 +182,9 @@ func (c *Cluster) proveSignalbox(ctx context.Context) error {
 // races returns an error when a part of signalbox that was built with -race has
 // reported a data race.
 func (c *Cluster) races() error {
-	for _, p := range []*Process{c.Webhook, c.Reconciler} {
-		if p == nil {
-			continue
+	for _, p := range c.parts {
+		if p.MetricsURL == "" {
+			continue // no part of signalbox
 		}
 		log, err := os.ReadFile(p.LogPath)
 		if err != nil {

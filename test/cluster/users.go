@@ -57,21 +57,25 @@ func (c *Cluster) writeUsers(server string) error {
 		newUser(webhookUser), newUser(reconcilerUser),
 	} {
 		fmt.Fprintf(&tokens, "%s,%s,%s,\"%s\"\n", u.token, u.name, u.name, strings.Join(u.groups, ","))
-		config := clientcmdapi.NewConfig()
-		config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: c.certs.pems["ca.crt"]}
-		config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: u.token}
-		config.Contexts["cluster"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
-		config.CurrentContext = "cluster"
-		if err := clientcmd.WriteToFile(*config, c.kubeconfig(u.name)); err != nil {
+		if err := c.writeKubeconfig(u.name, server, u.token); err != nil {
 			return err
 		}
 	}
 	return os.WriteFile(c.tokenFile(), []byte(tokens.String()), 0o600)
 }
 
+func (c *Cluster) writeKubeconfig(user, server, token string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: c.certs.pems["ca.crt"]}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["cluster"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
+	config.CurrentContext = "cluster"
+	return clientcmd.WriteToFile(*config, c.kubeconfig(user))
+}
+
 func (c *Cluster) tokenFile() string { return filepath.Join(c.Dir, "tokens.csv") }
 
-// kubeconfig returns the path of the kubeconfig of a user that writeUsers knows.
+// kubeconfig returns the path of the kubeconfig of a user that writeUsers knows, or of a pod.
 func (c *Cluster) kubeconfig(user string) string {
 	return filepath.Join(c.Dir, "kubeconfig", strings.ReplaceAll(user, ":", "_"))
 }

@@ -136,3 +136,13 @@ func Helm(ctx context.Context, root string, log io.Writer, args ...string) ([]by
 	err := run(cmd, "running helm", " (first time: it is built)", log)
 	return out.Bytes(), err
 }
+
+// HelmPath returns the path of the helm that a module in tools pins, helm or helm3, and builds it
+// where that was not done before, which takes minutes.
+func HelmPath(ctx context.Context, root string, log io.Writer, module string) (string, error) {
+	cmd := goCommand(ctx, root, "tool", "-modfile="+filepath.Join(root, "tools", module, "go.mod"), "-n", "helm")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	err := run(cmd, "building helm of tools/"+module, " (first time: some minutes)", log)
+	return string(bytes.TrimSpace(out.Bytes())), err
+}
