@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/utils/clock"
 )
 
 // Sizes in bytes that bound what requests take of the memory. A request takes up to 50 times its
@@ -19,8 +20,8 @@ const (
 	// that carries two seals of the greatest size is less.
 	smallReview = 256 << 10
 	// smallAtOnce is how much of small requests is worked on at the same time, largeAtOnce how much
-	// of larger ones.
-	smallAtOnce, largeAtOnce = 2 << 20, maxReview
+	// of larger ones; one that is larger still is worked on without another of these.
+	smallAtOnce, largeAtOnce = 2 << 20, 4 << 20
 )
 
 // How long the API server waits for an answer: when the webhook configuration does not say, and at
@@ -34,12 +35,13 @@ const (
 // before it are answered. Small ones have a bound of their own, so that large ones, which a
 // user can send who may write in one namespace only, hold nobody else up.
 type Limit struct {
+	clock        clock.PassiveClock
 	small, large *semaphore.Weighted
 }
 
 // NewLimit returns a limit for all webhooks of a process.
-func NewLimit() *Limit {
-	return &Limit{small: semaphore.NewWeighted(smallAtOnce), large: semaphore.NewWeighted(largeAtOnce)}
+func NewLimit(clock clock.PassiveClock) *Limit {
+	return &Limit{clock: clock, small: semaphore.NewWeighted(smallAtOnce), large: semaphore.NewWeighted(largeAtOnce)}
 }
 
 // Handler lets a request through to next when it is its turn. One that waits until just before the
@@ -56,20 +58,20 @@ func (l *Limit) Handler(next http.Handler) http.Handler {
 			// It does not say. The API server always does.
 			size = maxReview
 		}
-		turn := l.small
+		turn, room := l.small, size
 		if size > smallReview {
-			turn = l.large
+			turn, room = l.large, min(size, largeAtOnce)
 		}
 		wait := waits(r)
 		ctx, cancel := context.WithTimeout(r.Context(), wait*9/10)
 		defer cancel()
-		if err := turn.Acquire(ctx, size); err != nil {
+		if err := turn.Acquire(ctx, room); err != nil {
 			http.Error(w, fmt.Sprintf("Signalbox has too many requests in work to take one of %d bytes", size), http.StatusServiceUnavailable)
 			return
 		}
-		defer turn.Release(size)
+		defer turn.Release(room)
 		// Whoever sends slowly must not hold others up for long. Not every connection can tell.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait))
+		_ = http.NewResponseController(w).SetReadDeadline(l.clock.Now().Add(wait))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,6 +64,11 @@ func (r *Resolver) Revision(ctx context.Context, namespace string, ref trainer.R
 func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (packedRuntime, error) {
 	gvk := ref.GroupVersionKind()
 	key := ref.Key(namespace)
+	// No runtime has such a name. The client for metadata makes it part of the path that it asks for,
+	// where it could lead to a runtime of another namespace.
+	if len(content.IsPathSegmentName(ref.Name)) > 0 {
+		return packedRuntime{}, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, ref.Name)
+	}
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(gvk)
 	if err := r.live.Get(ctx, key, stored); err != nil {
