@@ -65,6 +65,8 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	pod, err := s.dial(r.Context(), r.URL.Host)
 	if err != nil {
+		// The API server says no more than that it failed.
+		s.cluster.log.step("a call of the Service at %s: %v", r.URL.Host, err)
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
