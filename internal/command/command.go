@@ -10,6 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -92,9 +94,26 @@ func (f *Flags) Parse(set *flag.FlagSet, args []string, output io.Writer) error 
 	default:
 		return fmt.Errorf("--log-format must be json or text, not %q", f.logFormat)
 	}
+	if err := limitMemory(os.Getenv("MEMORY_LIMIT"), os.Getenv("GOMEMLIMIT")); err != nil {
+		return err
+	}
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 	// client-go logs through klog.
 	klog.SetSlogLogger(slog.New(handler))
+	return nil
+}
+
+// limitMemory has the garbage collector keep the process below nine tenths of this many bytes, which
+// its container may use. The runtime's own setting comes first; empty is no limit.
+func limitMemory(limit, own string) error {
+	if limit == "" || own != "" {
+		return nil
+	}
+	bytes, err := strconv.ParseInt(limit, 10, 64)
+	if err != nil || bytes < 1 {
+		return fmt.Errorf("MEMORY_LIMIT must be a number of bytes, not %q", limit)
+	}
+	debug.SetMemoryLimit(bytes / 10 * 9)
 	return nil
 }
 

@@ -38,10 +38,18 @@ const (
 	TooLargeCompressed  = "too_large_compressed"
 	TooLargeAnnotations = "too_large_annotations"
 	TooLargeTrainJob    = "too_large_trainjob"
+	TooLargeContent     = "too_large_content"
 )
 
-// maxContent bounds what is unpacked, in bytes; no API server stores an object as large.
-const maxContent = 8 << 20
+// What is sealed is unpacked in many places at once, so its size in memory is bounded. Where the
+// webhook does not look, anybody can write a seal that is small and unpacks to much.
+const (
+	// maxContent bounds the JSON, in bytes; no API server stores an object as large.
+	maxContent = 2 << 20
+	// maxValues bounds how many values it has: an empty one of two bytes takes some hundred in
+	// memory. An ordinary runtime of 1 MiB has half as many.
+	maxValues = 64 << 10
+)
 
 // Packed is a snapshot that is ready to be sealed into any number of TrainJobs. Packing is
 // work, so it is done once for each state of a runtime.
@@ -51,8 +59,9 @@ type Packed struct {
 
 	source, revision string
 	// compressed is nil when it is too large; its size is known all the same.
-	compressed     []byte
-	size, original int
+	compressed []byte
+	// original is the size of the JSON, values how many values it has.
+	size, original, values int
 }
 
 // Pack compresses the snapshot.
@@ -63,11 +72,31 @@ func (s *Snapshot) Pack() *Packed {
 	// Writing to memory cannot fail.
 	_, _ = compressor.Write(content)
 	_ = compressor.Close()
-	p := &Packed{Settings: s.Settings(), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content)}
-	if p.size <= MaxCompressed {
+	p := &Packed{Settings: s.Settings(), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content), values: values(content)}
+	if p.size <= MaxCompressed && p.readable() {
 		p.compressed = out.Bytes()
 	}
 	return p
+}
+
+// readable tells whether the snapshot could be unpacked again.
+func (p *Packed) readable() bool { return p.original <= maxContent && p.values <= maxValues }
+
+// values returns how many values a JSON text has at most: each follows one of these characters, or
+// is the first.
+func values(content []byte) int {
+	count, quoted := 1, false
+	for i := 0; i < len(content); i++ {
+		switch c := content[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++ // what is escaped ends nothing
+		case !quoted && (c == '{' || c == '[' || c == ','):
+			count++
+		}
+	}
+	return count
 }
 
 // Seal returns the annotations that seal the snapshot, which is not too large, into a TrainJob.
@@ -89,6 +118,9 @@ func (p *Packed) Seal(at time.Time) map[string]string {
 func (p *Packed) TooLarge(trainJob, annotations int) (limit, text string) {
 	if p.size > MaxCompressed {
 		return TooLargeCompressed, fmt.Sprintf("%s is %d bytes compressed (%d in full), more than %d", p.source, p.size, p.original, MaxCompressed)
+	}
+	if !p.readable() {
+		return TooLargeContent, fmt.Sprintf("%s is %d bytes of %d values, more than %d or %d", p.source, p.original, p.values, maxContent, maxValues)
 	}
 	seal := len(v1alpha1.AnnotationRuntimeSource) + len(p.source) +
 		len(v1alpha1.AnnotationRuntimeRevision) + len(p.revision) +
@@ -141,6 +173,9 @@ func unpack(value string) (*Snapshot, error) {
 	}
 	if len(content) > maxContent {
 		return nil, fmt.Errorf("more than %d bytes", maxContent)
+	}
+	if values(content) > maxValues {
+		return nil, fmt.Errorf("more than %d values", maxValues)
 	}
 	var object map[string]any
 	if err := json.Unmarshal(content, &object); err != nil {

@@ -239,7 +239,8 @@ func TestOfRefusesWhatDoesNotHoldTogether(t *testing.T) {
 		"JSON and more":           {sealed(sealOf(t, text(s)+"{}")), key + ": invalid character '{' after top-level value"},
 		"null":                    {sealed(sealOf(t, "null")), key + ": apiVersion, kind, metadata.name and spec must be set"},
 		"a list":                  {sealed(sealOf(t, "[]")), key + ": json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		"a bomb":                  {sealed(sealOf(t, strings.Repeat(" ", maxContent+1))), key + ": more than 8388608 bytes"},
+		"a bomb":                  {sealed(sealOf(t, strings.Repeat(" ", maxContent+1))), key + ": more than 2097152 bytes"},
+		"a bomb of values":        {sealed(sealOf(t, `{"spec":[`+strings.Repeat("{},", maxValues)+`{}]}`)), key + ": more than 65536 values"},
 		"another revision": {
 			sealedJob(s).Annotation(v1alpha1.AnnotationRuntimeRevision, "0123456789abcdef"),
 			"annotation lifecycle.trainer.kubeflow.org/runtime-revision is not the revision of what is sealed, which is " + s.Revision,
@@ -830,4 +831,40 @@ func reverse(value any) []byte {
 		return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
 	}
 	return encode(value)
+}
+
+// What could not be unpacked again is not sealed, however well it compresses.
+func TestTooManyValues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values int
+		want   string
+	}{
+		"as many as may be": {maxValues - 100, ""},
+		"more":              {maxValues, TooLargeContent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tolerations := make([]any, tc.values)
+			for i := range tolerations {
+				tolerations[i] = "{,\\\"["
+			}
+			s, err := Take(torch().Set(tolerations, "spec", "many").Obj().Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			packed := s.Pack()
+			limit, text := packed.TooLarge(0, 0)
+			if limit != tc.want || (text == "") != (tc.want == "") {
+				t.Fatalf("TooLarge = %q, %q; want %q", limit, text, tc.want)
+			}
+			if tc.want != "" {
+				if packed.compressed != nil {
+					t.Error("it is kept all the same")
+				}
+				return
+			}
+			if _, err := unpack(packed.Seal(time.Unix(0, 0))[v1alpha1.AnnotationRuntimeSnapshot]); err != nil {
+				t.Errorf("what is sealed cannot be unpacked: %v", err)
+			}
+		})
+	}
 }

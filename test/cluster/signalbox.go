@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -146,10 +147,15 @@ func environment(pod *corev1.Pod) (map[string]string, error) {
 		value := e.Value
 		if e.ValueFrom != nil {
 			field := ""
-			if e.ValueFrom.FieldRef != nil {
+			switch {
+			case e.ValueFrom.FieldRef != nil:
 				field = e.ValueFrom.FieldRef.FieldPath
+			case e.ValueFrom.ResourceFieldRef != nil:
+				field = e.ValueFrom.ResourceFieldRef.Resource
 			}
 			switch field {
+			case "limits.memory":
+				value = strconv.FormatInt(pod.Spec.Containers[0].Resources.Limits.Memory().Value(), 10)
 			case "metadata.name":
 				value = pod.Name
 			case "metadata.namespace":

@@ -78,6 +78,13 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: metadata.namespace
+  {{- if ($values.resources | default dict).limits | default dict | dig "memory" "" }}
+  # The garbage collector works harder before the container is killed for its memory.
+  - name: MEMORY_LIMIT
+    valueFrom:
+      resourceFieldRef:
+        resource: limits.memory
+  {{- end }}
 livenessProbe:
   httpGet:
     path: /healthz
