@@ -92,8 +92,9 @@ func (c *Cluster) newControllerManager() *Process {
 	return c.component(binaries.ControllerManager, controllerManagerUser,
 		"--controllers="+controllers, "--use-service-account-credentials=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
-		// A busy test machine is no reason to evict pods from a fake node.
-		"--node-monitor-grace-period=3m")
+		// kwok's nodes send no heartbeats. Without this they would be taken for lost every few minutes,
+		// and their pods for not ready.
+		"--node-monitor-grace-period=24h")
 }
 
 func (c *Cluster) newScheduler() *Process {
