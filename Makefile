@@ -18,7 +18,7 @@ MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tool
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
 # Tests that start a control plane, one package after the other.
-CLUSTER_TESTS := ./test/cluster/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/... ./test/install/...
+CLUSTER_TESTS := ./test/cluster/... ./test/install/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/...
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of. Those of the chart do nothing side by side, so they need no race detector, with
 # which evaluating CEL takes minutes.

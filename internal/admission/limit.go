@@ -70,8 +70,10 @@ func (l *Limit) Handler(next http.Handler) http.Handler {
 			return
 		}
 		defer turn.Release(room)
-		// Whoever sends slowly must not hold others up for long. Not every connection can tell.
-		_ = http.NewResponseController(w).SetReadDeadline(l.clock.Now().Add(wait))
+		// Whoever sends slowly, or does not read the answer, must not hold others up for long. Not
+		// every connection can tell.
+		until, connection := l.clock.Now().Add(wait), http.NewResponseController(w)
+		_, _ = connection.SetReadDeadline(until), connection.SetWriteDeadline(until)
 		next.ServeHTTP(w, r)
 	})
 }

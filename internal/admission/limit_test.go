@@ -255,3 +255,37 @@ func TestLimitOfSlowSenders(t *testing.T) {
 		})
 	}
 }
+
+// Whoever does not read the answer holds a place no longer than the API server waits.
+func TestLimitOfSlowReaders(t *testing.T) {
+	for name, http2 := range map[string]bool{"HTTP/2": true, "HTTP/1.1": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			written := make(chan error, 1)
+			server := httptest.NewUnstartedServer(NewLimit(clock.RealClock{}).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, err := w.Write(make([]byte, 64<<20))
+				written <- err
+			})))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			defer server.Close()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"?timeout=100ms", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := server.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			select {
+			case err := <-written:
+				if err == nil {
+					t.Error("all of it was written")
+				}
+			case <-time.After(time.Minute):
+				t.Error("it is still written")
+			}
+		})
+	}
+}

@@ -525,6 +525,7 @@ signalbox_runtime_seals_total{result="runtime_missing"} 2
 signalbox_runtime_seals_total{result="sealed"} 1
 signalbox_runtime_seals_total{result="too_large_annotations"} 0
 signalbox_runtime_seals_total{result="too_large_compressed"} 0
+signalbox_runtime_seals_total{result="too_large_content"} 0
 signalbox_runtime_seals_total{result="too_large_trainjob"} 0
 `, "\n")
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {

@@ -75,8 +75,7 @@ func (k *Keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err := k.Client.Get(ctx, k.Secret, secret); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the certificate's Secret: %w", err)
 	}
-	now := k.Clock.Now()
-	data, wait, err := rotate(secret.Data, k.last, k.DNSName, now)
+	data, wait, err := rotate(secret.Data, k.last, k.DNSName, k.Clock.Now())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -95,7 +94,7 @@ func (k *Keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err := k.inject(ctx, data[keyCA]); err != nil {
 		return reconcile.Result{}, err
 	}
-	k.last = k.last.follow(data, now)
+	k.last = k.last.follow(data, k.Clock.Now())
 	k.serving.Store(&pair)
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil

@@ -77,7 +77,7 @@ func rotate(stored map[string][]byte, last state, dnsName string, now time.Time)
 		if err != nil {
 			return nil, 0, fmt.Errorf("make a CA: %w", err)
 		}
-		ca, bundle = made, append([]*x509.Certificate{made.Cert}, bundle...)
+		ca, bundle = made, append([]*x509.Certificate{made.Cert}, vouching(bundle, data, last.data)...)
 		data[keyCAKey] = made.KeyPEM
 	}
 	data[keyCA] = encode(bundle)
@@ -139,6 +139,21 @@ func (s state) follow(data map[string][]byte, now time.Time) state {
 		next.served = s.served
 	}
 	return next
+}
+
+// vouching returns those of the CAs that have signed what is served by either data.
+func vouching(cas []*x509.Certificate, served ...map[string][]byte) []*x509.Certificate {
+	var found []*x509.Certificate
+	for _, ca := range cas {
+		for _, data := range served {
+			pair, err := tls.X509KeyPair(data[keyServing], data[keyServingKey])
+			if err == nil && pair.Leaf.CheckSignatureFrom(ca) == nil {
+				found = append(found, ca)
+				break
+			}
+		}
+	}
+	return found
 }
 
 // newest returns the CA that signs, with its key. The error says why there is none, or that it is

@@ -235,6 +235,14 @@ func TestRotationOnRotation(t *testing.T) {
 	if got := len(certificates(p.replicas[0].data(t)[keyCA], p.clock.Now())); got != 1 {
 		t.Errorf("%d CAs at the end, want 1", got)
 	}
+	// However often it is asked for, no more are trusted than the newest and that of what is served.
+	for range 4 {
+		p.edit(remove(keyCAKey))
+		p.pass(2 * time.Second)
+		if got := len(certificates(p.replicas[0].data(t)[keyCA], p.clock.Now())); got != 2 {
+			t.Errorf("%d CAs meanwhile, want 2", got)
+		}
+	}
 }
 
 // Clocks of replicas differ: one that is ahead must not take a CA for settled because of that.

@@ -25,8 +25,8 @@ import (
 const DefaultNamespace = "signalbox-system"
 
 // StopTimeout is how long a command goes on with what it has begun once it is told to stop.
-// It fits into the 30 s that a pod has.
-const StopTimeout = 20 * time.Second
+// It fits into the 30 s that a pod has, of which the webhook serves on for 10.
+const StopTimeout = 15 * time.Second
 
 // RequestTimeout is how long one pass of a reconciler may take, with all its requests.
 const RequestTimeout = 30 * time.Second

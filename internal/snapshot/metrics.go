@@ -13,7 +13,7 @@ func NewAdmissionMetrics(registry prometheus.Registerer) (*AdmissionMetrics, err
 		Name: "signalbox_runtime_seals_total",
 		Help: "Writes that make a TrainJob active for the first time, by what became of its seal.",
 	}, []string{"result"})}
-	for _, result := range []string{Sealed, RuntimeMissing, TooLargeCompressed, TooLargeAnnotations, TooLargeTrainJob} {
+	for _, result := range []string{Sealed, RuntimeMissing, TooLargeContent, TooLargeCompressed, TooLargeAnnotations, TooLargeTrainJob} {
 		m.seals.WithLabelValues(result)
 	}
 	return m, registry.Register(m.seals)

@@ -107,7 +107,6 @@ func (r roles) keep(t *testing.T, role, resource string, verbs ...string) {
 
 // Rights that go with a feature.
 func (r roles) noSnapshots(t *testing.T) {
-	r.drop(webhookRole, "configmaps", "trainingruntimesnapshots")
 	r.noView()
 	r.drop(reconcilerRole, "trainjobs/finalizers", "configmaps", "trainingruntimesnapshots")
 	// Trainer's runtimes say how long finished TrainJobs stay, and are looked at for clocks.

@@ -62,7 +62,7 @@ func TestCertificateRotations(t *testing.T) {
 		s.drop("ca.key")
 		s.eventually("the third CA", func() (bool, string) {
 			cas := s.cas()
-			return len(cas) > 1 && !cas[0].Equal(second) && cas[1].Equal(second), fmt.Sprintf("%d CAs", len(cas))
+			return len(cas) == 2 && !cas[0].Equal(second) && cas[1].Equal(first), fmt.Sprintf("%d CAs", len(cas))
 		})
 	})
 	s.rotateCA("the CA after the Secret was deleted", func() {

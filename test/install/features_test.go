@@ -1,11 +1,13 @@
 package install_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +41,11 @@ func TestInstallFeatures(t *testing.T) {
 	}
 
 	s.upgrade(chart, "--reset-values")
+	s.eventually("the end of the pods that go", func() (bool, string) {
+		var pods corev1.PodList
+		s.must(shared.Client.List(s.ctx, &pods, client.InNamespace(systemNamespace)))
+		return len(pods.Items) == 4, fmt.Sprintf("%d pods", len(pods.Items))
+	})
 	s.disappears("TrainJob off", s.trainJob("off"))
 	s.works("on")
 	s.runs("running", true)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +36,7 @@ const (
 // may be busy; a test that passes never waits for it.
 const patience = 90 * time.Second
 
-// lateness is how late the end of a TrainJob may be seen on a busy machine.
+// lateness is how late the end of a TrainJob may come on a busy machine.
 const lateness = 20 * time.Second
 
 // scene is what one test works with: a Helm, and a namespace of its own.
@@ -248,13 +249,15 @@ func (s *scene) becomes(name, kind, reason string) {
 	})
 }
 
-// failsAt waits until a TrainJob fails by its deadline, and checks that this is neither before
-// it nor long after.
+// failsAt waits until a TrainJob fails by its deadline, and checks that it has failed neither
+// before it nor long after.
 func (s *scene) failsAt(name string, end time.Time) {
 	s.Helper()
 	s.becomes(name, trainer.ConditionFailed, "DeadlineExceeded")
-	if late := time.Since(end); late < 0 || late > lateness {
-		s.Errorf("TrainJob %s was seen failed %s after its deadline", name, late)
+	failed := apimeta.FindStatusCondition(s.get(name).Status.Conditions, trainer.ConditionFailed)
+	// The time of a condition has whole seconds.
+	if late := failed.LastTransitionTime.Sub(end); late <= -time.Second || late > lateness {
+		s.Errorf("TrainJob %s failed %s after its deadline", name, late)
 	}
 	s.runs(name, false)
 }

@@ -14,7 +14,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{/* Labels that select the pods of a component. Takes a dict of root and component. */}}
 {{- define "signalbox.selectorLabels" -}}
 app.kubernetes.io/name: signalbox
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
@@ -33,11 +33,11 @@ securityContext:
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector:
@@ -130,7 +130,7 @@ admissionReviewVersions: [v1]
 clientConfig:
   service:
     name: signalbox-webhook
-    namespace: {{ .root.Release.Namespace }}
+    namespace: {{ .root.Release.Namespace | quote }}
     path: {{ .path }}
     port: 443
   {{- with .root.Values.certificates.caBundle }}
