@@ -194,7 +194,15 @@ func TestKueueWaitsForPodsWithAnEditedRuntime(t *testing.T) {
 				return
 			}
 			s.holds("job", start.Add(55*time.Second))
-			s.workloadBecomes("job", requeued, "False/PodsReadyTimeout")
+			s.eventually("the eviction of the Workload", func() (bool, string) {
+				now := s.workload("job")
+				if now == nil {
+					return false, "there is none"
+				}
+				// How often it was put back stays, when it has long been admitted again.
+				count, _, _ := unstructured.NestedInt64(now.Object, "status", "requeueState", "count")
+				return count > 0, s.text(now)
+			})
 			// It is admitted again, for the same, when its turn comes.
 			s.labelNode(node)
 			s.runsAsBefore(workload)

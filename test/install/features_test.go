@@ -40,7 +40,17 @@ func TestInstallFeatures(t *testing.T) {
 		t.Error("without TTL a finished TrainJob was removed")
 	}
 
-	s.upgrade(chart, "--reset-values")
+	// With what is off by default, as far as its kinds are there.
+	on := []string{"--reset-values"}
+	for _, value := range []string{
+		"runtimes.admissionPolicy=true", "networkPolicy.enabled=true", "networkPolicy.webhookFrom={10.0.0.0/8}",
+		"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring", "metrics.service.enabled=true",
+		"metrics.grafanaDashboard.enabled=true", "webhook.priorityClassName=system-cluster-critical", "imagePullSecrets={registry}",
+	} {
+		on = append(on, "--set", value)
+	}
+	s.upgrade(chart, on...)
+	s.accepted()
 	s.eventually("the end of the pods that go", func() (bool, string) {
 		var pods corev1.PodList
 		s.must(shared.Client.List(s.ctx, &pods, client.InNamespace(systemNamespace)))
