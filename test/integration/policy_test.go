@@ -141,10 +141,16 @@ func testOwnLimits(s *scene) {
 		}
 	}
 
-	limits := s.policy("limits", `{activeDeadline: {max: 3s}, ttlAfterFinished: {max: 1s}}`)
+	limits := s.policy("limits", `{activeDeadline: {max: 3s}}`)
+	s.policy("stay", `{ttlAfterFinished: {max: 1s}}`)
 	for name := range kept {
 		s.removed(name)
 	}
+	// What finishes from here on is to be seen.
+	stay := &unstructured.Unstructured{}
+	stay.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.LifecyclePolicyKind))
+	stay.SetName(s.namespace + "-stay")
+	s.must(shared.Client.Delete(s.ctx, stay))
 	// The maximum stands beside a run policy, where no later change of that touches it.
 	s.gives("annotation=3", limits, runPolicy("activeDeadlineSeconds", 2))
 	s.gives("annotation=3", limits, set(map[string]any{"activeDeadlineSeconds": "1h"}, "spec", "runPolicy"))
