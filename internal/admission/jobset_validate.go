@@ -55,6 +55,14 @@ type jobSet struct {
 	Spec              trainer.JobSetSpec `json:"spec"`
 }
 
+func decodeJobSet(raw []byte) (*jobSet, error) {
+	object := &jobSet{}
+	if err := json.Unmarshal(raw, object); err != nil {
+		return nil, fmt.Errorf("decode JobSet: %w", err)
+	}
+	return object, nil
+}
+
 // Handle answers one admission request: 403 with the reason, 400 for what it cannot decode,
 // 500 when the TrainJob cannot be read.
 func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
@@ -64,16 +72,16 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 	// What is stored tells whose it is: an update could drop its owner with the same stroke. One
 	// without an owner is that of the TrainJob that takes it over.
 	var job *trainer.TrainJob
+	var object *jobSet
 	for _, raw := range [][]byte{req.OldObject.Raw, req.Object.Raw} {
 		if len(raw) == 0 || job != nil {
 			continue
 		}
-		var object jobSet
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode JobSet: %w", err))
-		}
 		var err error
-		if job, err = v.trainJobOf(ctx, req.Namespace, &object); err != nil {
+		if object, err = decodeJobSet(raw); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		if job, err = v.trainJobOf(ctx, req.Namespace, object); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 	}
@@ -92,7 +100,13 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 	case decision.State == deadline.Expired:
 		return admission.Denied(fmt.Sprintf("TrainJob %s is past its deadline", job.Name))
 	default:
-		return v.judgeContent(ctx, req, job)
+		if len(req.OldObject.Raw) > 0 {
+			var err error
+			if object, err = decodeJobSet(req.Object.Raw); err != nil {
+				return admission.Errored(http.StatusBadRequest, err)
+			}
+		}
+		return v.judgeContent(ctx, object, job)
 	}
 	return admission.Allowed("")
 }
@@ -100,11 +114,7 @@ func (v *JobSetValidator) Handle(ctx context.Context, req admission.Request) adm
 // judgeContent refuses a JobSet that starts and is not built from what is sealed into its
 // TrainJob, or may not be: Trainer puts the revision of what it read on the JobSet, and the
 // ConfigMap that it read from holds that content. After a refusal Trainer tries again.
-func (v *JobSetValidator) judgeContent(ctx context.Context, req admission.Request, job *trainer.TrainJob) admission.Response {
-	var object jobSet
-	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode JobSet: %w", err))
-	}
+func (v *JobSetValidator) judgeContent(ctx context.Context, object *jobSet, job *trainer.TrainJob) admission.Response {
 	if ptr.Deref(object.Spec.Suspend, false) {
 		return admission.Allowed("")
 	}

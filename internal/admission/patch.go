@@ -1,6 +1,7 @@
 package admission
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/signalbox-dev/signalbox/internal/kueue"
 )
@@ -48,18 +48,14 @@ func annotationPatch(have map[string]string, want map[string]*string) []jsonpatc
 // specPatch returns the JSON patch that gives spec.activeDeadlineSeconds of the object the
 // value want, nil for absent. An object without a spec, which no API server stores, is left
 // alone: there is nothing to patch into.
-func specPatch(raw []byte, have, want *int64) []jsonpatch.Operation {
+func specPatch(object decoded, want *int64) []jsonpatch.Operation {
 	const path = "/spec/activeDeadlineSeconds"
-	switch {
+	switch have := object.Spec.ActiveDeadlineSeconds; {
 	case want == nil && have == nil, want != nil && have != nil && *want == *have:
 		return nil
 	case want == nil:
 		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", path, nil)}
-	}
-	var object struct {
-		Spec map[string]any `json:"spec"`
-	}
-	if err := json.Unmarshal(raw, &object); err != nil || object.Spec == nil {
+	case !object.hasSpec:
 		return nil
 	}
 	return []jsonpatch.Operation{jsonpatch.NewOperation("add", path, *want)}
@@ -68,18 +64,15 @@ func specPatch(raw []byte, have, want *int64) []jsonpatch.Operation {
 // kueueTwice returns the JSON patch that takes out the entries of runtimePatches that Kueue has
 // added once more: called twice for one creation, since a webhook after it has changed the
 // TrainJob, it appends its entry again, and the API refuses the duplicate.
-func kueueTwice(raw []byte) []jsonpatch.Operation {
-	var object struct {
-		Spec struct {
-			RuntimePatches []map[string]any `json:"runtimePatches"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+func kueueTwice(runtimePatches stdjson.RawMessage) []jsonpatch.Operation {
+	var entries []map[string]any
+	if err := decodePart(runtimePatches, &entries); err != nil {
+		// The API server refuses it.
 		return nil
 	}
 	var patch []jsonpatch.Operation
 	var first map[string]any
-	for i, entry := range object.Spec.RuntimePatches {
+	for i, entry := range entries {
 		if entry["manager"] != kueue.PatchManager {
 			continue
 		}

@@ -31,13 +31,15 @@ type RuntimeMutator struct{}
 
 // Handle answers one admission request. It refuses only what it cannot decode (400).
 func (*RuntimeMutator) Handle(_ context.Context, req admission.Request) admission.Response {
-	// Into a map, where whole numbers stay whole: the revision must not depend on how they
-	// are decoded.
-	var runtime map[string]any
+	// Into any, where whole numbers stay whole: the revision must not depend on how they are
+	// decoded.
+	var runtime struct {
+		Spec any `json:"spec"`
+	}
 	if err := json.Unmarshal(req.Object.Raw, &runtime); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode runtime: %w", err))
 	}
-	spec, _ := runtime["spec"].(map[string]any)
+	spec, _ := runtime.Spec.(map[string]any)
 	template, found := spec["template"].(map[string]any)
 	if !found {
 		// Nothing that could run.
@@ -88,15 +90,21 @@ func spent(req admission.Request, spec map[string]any) ([]jsonpatch.Operation, e
 	if req.Operation != admissionv1.Update {
 		return nil, nil
 	}
-	before, err := decodeRuntime(req.OldObject.Raw)
+	before, err := decodeMetadata(req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}
-	after, err := decodeRuntime(req.Object.Raw)
+	after, err := decodeMetadata(req.Object.Raw)
 	if err != nil {
 		return nil, err
 	}
-	if !before.mayDisrupt() || len(guard.Breaks(before.Spec, spec, guard.Needs{Dataset: true, Model: true})) == 0 {
+	if !before.mayDisrupt() {
+		return nil, nil
+	}
+	if before, err = decodeRuntime(req.OldObject.Raw); err != nil {
+		return nil, err
+	}
+	if len(guard.Breaks(before.Spec, spec, guard.Needs{Dataset: true, Model: true})) == 0 {
 		return nil, nil
 	}
 	return annotationPatch(after.Annotations, map[string]*string{v1alpha1.AnnotationAllowDisruption: nil}), nil

@@ -46,23 +46,33 @@ type RuntimeValidator struct {
 
 // storedRuntime is a runtime as the rules read it.
 type storedRuntime struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              map[string]any `json:"-"`
+	metav1.ObjectMeta
+	// Spec is nil where it is absent or no object, or was not asked for.
+	Spec map[string]any
 }
 
 // decodeRuntime decodes the runtime; whole numbers in its spec stay whole.
 func decodeRuntime(raw []byte) (*storedRuntime, error) {
-	runtime := &storedRuntime{}
-	var object map[string]any
-	if err := json.Unmarshal(raw, runtime); err != nil {
-		return nil, fmt.Errorf("decode runtime: %w", err)
+	var object struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              any `json:"spec"`
 	}
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decode runtime: %w", err)
 	}
-	runtime.Spec, _ = object["spec"].(map[string]any)
-	return runtime, nil
+	spec, _ := object.Spec.(map[string]any)
+	return &storedRuntime{ObjectMeta: object.ObjectMeta, Spec: spec}, nil
+}
+
+// decodeMetadata decodes the runtime without its spec, which is most of the work.
+func decodeMetadata(raw []byte) (*storedRuntime, error) {
+	var object struct {
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decode runtime: %w", err)
+	}
+	return &storedRuntime{ObjectMeta: object.ObjectMeta}, nil
 }
 
 // mayDisrupt tells whether an admin lets one disruption of the runtime through.
@@ -76,13 +86,16 @@ func (r *storedRuntime) mayDisrupt() bool {
 func (v *RuntimeValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var before, after *storedRuntime
 	var err error
+	if req.Operation == admissionv1.Delete {
+		if before, err = decodeMetadata(req.OldObject.Raw); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		return v.judgeDeletion(ctx, req, before)
+	}
 	if req.Operation != admissionv1.Create {
 		if before, err = decodeRuntime(req.OldObject.Raw); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-	}
-	if req.Operation == admissionv1.Delete {
-		return v.judgeDeletion(ctx, req, before)
 	}
 	if after, err = decodeRuntime(req.Object.Raw); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -151,7 +164,7 @@ func (v *RuntimeValidator) judgeDeletion(ctx context.Context, req admission.Requ
 // usersOf returns the unfinished TrainJobs that use the stored runtime, up to listedJobs of
 // them read live, and a text that lists them. It goes by the names in the object: a request
 // for a whole collection has none.
-func (v *RuntimeValidator) usersOf(ctx context.Context, req admission.Request, stored *storedRuntime) ([]trainer.TrainJob, string, error) {
+func (v *RuntimeValidator) usersOf(ctx context.Context, req admission.Request, stored *storedRuntime) ([]*trainer.TrainJob, string, error) {
 	runtime := guard.Runtime{Kind: req.Kind.Kind, Namespace: stored.Namespace, Name: stored.Name}
 	indexed, err := v.Index.Users(ctx, runtime)
 	if err != nil {

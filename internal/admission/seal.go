@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -21,8 +20,8 @@ import (
 // makes it active for the first time, and the name of the runtime from its creation on. A
 // TrainJob that is sealed stays as it is. It returns a warning when the TrainJob is too large
 // to be sealed, and as refusal that there is no runtime.
-func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, before, after *trainer.TrainJob, runtime func() (*snapshot.Packed, error), want map[string]*string, now time.Time) (warning string, refusal *field.Error, err error) {
-	ref := after.Spec.RuntimeRef
+func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, stored decoded, after *trainer.TrainJob, runtime func() (*snapshot.Packed, error), want map[string]*string, now time.Time) (warning string, refusal *field.Error, err error) {
+	ref, before := after.Spec.RuntimeRef, stored.TrainJob
 	// A reference without a name the API server refuses, one of another kind Trainer.
 	if ref.Name == "" || !ref.Known() || want[v1alpha1.AnnotationRuntimeSnapshot] != nil || before != nil && !before.DeletionTimestamp.IsZero() {
 		return "", nil, nil
@@ -45,7 +44,7 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 	case !starts:
 		return "", nil, nil
 	}
-	packed, err := m.runtimeOf(ctx, req, before, runtime)
+	packed, err := m.runtimeOf(ctx, stored, runtime)
 	if apierrors.IsNotFound(err) {
 		m.count(req, snapshot.RuntimeMissing)
 		return "", field.NotFound(field.NewPath("spec", "runtimeRef"), ref.GroupVersionKind().Kind+"/"+ref.Name), nil
@@ -77,7 +76,8 @@ func (m *TrainJobMutator) seal(ctx context.Context, req admission.Request, befor
 // runtimeOf returns what to seal into a TrainJob that becomes active: the runtime as it is
 // now. Of a TrainJob that has perhaps been active before, unseen by the webhook, what was kept
 // of its runtime comes first. The error is NotFound when there is neither.
-func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, before *trainer.TrainJob, runtime func() (*snapshot.Packed, error)) (*snapshot.Packed, error) {
+func (m *TrainJobMutator) runtimeOf(ctx context.Context, stored decoded, runtime func() (*snapshot.Packed, error)) (*snapshot.Packed, error) {
+	before := stored.TrainJob
 	var kept *snapshot.Snapshot
 	var err error
 	switch {
@@ -85,7 +85,7 @@ func (m *TrainJobMutator) runtimeOf(ctx context.Context, req admission.Request, 
 	case before.Annotations[v1alpha1.AnnotationRuntimeSource] == "":
 		// Its creation was not seen.
 		kept, err = m.Runtimes.Kept(ctx, before)
-	case resumedBefore(req):
+	case resumedBefore(stored):
 		// A start was not seen. What Trainer keeps may be from before that start.
 		kept, err = m.Runtimes.Filed(ctx, before)
 	}
@@ -114,12 +114,12 @@ const trainersLook = time.Second
 
 // resumedBefore tells whether the stored status of a suspended TrainJob may be that of one that
 // ran: Trainer found it suspended later than when it was created.
-func resumedBefore(req admission.Request) bool {
-	var stored trainer.TrainJob
-	if err := json.Unmarshal(req.OldObject.Raw, &stored); err != nil {
+func resumedBefore(stored decoded) bool {
+	var status trainer.TrainJobStatus
+	if err := decodePart(stored.status, &status); err != nil {
 		return false
 	}
-	suspended := apimeta.FindStatusCondition(stored.Status.Conditions, trainer.ConditionSuspended)
+	suspended := apimeta.FindStatusCondition(status.Conditions, trainer.ConditionSuspended)
 	return suspended != nil && suspended.LastTransitionTime.Sub(stored.CreationTimestamp.Time) > trainersLook
 }
 

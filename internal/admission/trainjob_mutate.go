@@ -50,10 +50,11 @@ type TrainJobMutator struct {
 // of a TrainJob whose runtime does not exist (422); 500 when the runtime or the policies cannot
 // be read.
 func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	before, after, err := decodeTrainJobs(req)
+	stored, sent, err := decodeTrainJobs(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	before, after := stored.TrainJob, sent.TrainJob
 	now := deadline.Now(before, after, m.Clock.Now())
 	want := m.protected(before, after, now)
 	// One read of the runtime serves all that is asked about it.
@@ -73,10 +74,10 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	patch := specPatch(req.Object.Raw, after.Spec.ActiveDeadlineSeconds, carried.Spec)
+	patch := specPatch(sent, carried.Spec)
 	want[v1alpha1.AnnotationActiveDeadlineSeconds] = carried.Annotation
 	if after.ManagedByTrainer() {
-		warning, refusal, err := m.seal(ctx, req, before, after, runtime, want, now)
+		warning, refusal, err := m.seal(ctx, req, stored, after, runtime, want, now)
 		switch {
 		case err != nil:
 			return admission.Errored(http.StatusInternalServerError, err)
@@ -87,7 +88,7 @@ func (m *TrainJobMutator) Handle(ctx context.Context, req admission.Request) adm
 		}
 	}
 	if before == nil {
-		patch = append(patch, kueueTwice(req.Object.Raw)...)
+		patch = append(patch, kueueTwice(sent.runtimePatches)...)
 	}
 	patch = append(patch, annotationPatch(after.Annotations, want)...)
 	return admission.Patched("", patch...).WithWarnings(warnings...)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/signalbox-dev/signalbox/internal/deadline"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
 // TrainJobStatusPath is where the mutating webhook of the status of TrainJobs is served.
@@ -37,33 +39,38 @@ type TrainJobStatusMutator struct {
 
 // Handle answers one admission request. It refuses only what it cannot decode (400).
 func (m *TrainJobStatusMutator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	stored, written, err := decodeStatus(req)
+	stored, status, err := decodeStatus(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	var read trainer.TrainJobStatus
+	if err := decodePart(status, &read); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the status of a TrainJob: %w", err))
+	}
+	written := read.Conditions
 	byTrainer := m.TrainerUser != "" && req.UserInfo.Username == m.TrainerUser
-	want := deadline.Conditions(stored, written, byTrainer, m.Clock.Now())
+	want := deadline.Conditions(stored.TrainJob, written, byTrainer, m.Clock.Now())
 	if equality.Semantic.DeepEqual(want, written) {
 		return admission.Allowed("")
 	}
 	log.FromContext(ctx).Info("corrected the status of a TrainJob", "user", req.UserInfo.Username,
 		"written", summary(written), "kept", summary(want))
-	patch, err := conditionsPatch(req, want)
+	patch, err := conditionsPatch(stored.status, status, want)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	return admission.Patched("", patch)
 }
 
-// conditionsPatch returns the JSON patch that sets the conditions of the object to the wanted
-// ones, each as it stands in the object, or else in the stored one: with fields that these
-// sources do not know.
-func conditionsPatch(req admission.Request, want []metav1.Condition) (jsonpatch.Operation, error) {
-	written, err := rawConditions(req.Object.Raw)
+// conditionsPatch returns the JSON patch that sets the conditions of the written status to the
+// wanted ones, each as it stands there, or else in the stored one: with fields that these sources
+// do not know.
+func conditionsPatch(rawStored, rawWritten stdjson.RawMessage, want []metav1.Condition) (jsonpatch.Operation, error) {
+	written, err := rawConditions(rawWritten)
 	if err != nil {
 		return jsonpatch.Operation{}, err
 	}
-	stored, err := rawConditions(req.OldObject.Raw)
+	stored, err := rawConditions(rawStored)
 	if err != nil {
 		return jsonpatch.Operation{}, err
 	}
@@ -76,10 +83,8 @@ func conditionsPatch(req admission.Request, want []metav1.Condition) (jsonpatch.
 			}
 		}
 	}
-	var object struct {
-		Status map[string]any `json:"status"`
-	}
-	if err := json.Unmarshal(req.Object.Raw, &object); err != nil || object.Status == nil {
+	var status map[string]any
+	if err := decodePart(rawWritten, &status); err != nil || status == nil {
 		return jsonpatch.NewOperation("add", "/status", map[string]any{"conditions": list}), err
 	}
 	return jsonpatch.NewOperation("add", "/status/conditions", list), nil
@@ -99,17 +104,15 @@ func (c *rawCondition) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &c.Condition)
 }
 
-// rawConditions decodes the conditions of an object with all their fields.
-func rawConditions(raw []byte) ([]rawCondition, error) {
-	var object struct {
-		Status struct {
-			Conditions []rawCondition `json:"conditions"`
-		} `json:"status"`
+// rawConditions decodes the conditions of a status with all their fields.
+func rawConditions(raw stdjson.RawMessage) ([]rawCondition, error) {
+	var status struct {
+		Conditions []rawCondition `json:"conditions"`
 	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := decodePart(raw, &status); err != nil {
 		return nil, fmt.Errorf("decode the conditions of a TrainJob: %w", err)
 	}
-	return object.Status.Conditions, nil
+	return status.Conditions, nil
 }
 
 // summary names conditions for the log.

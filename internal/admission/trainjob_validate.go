@@ -2,15 +2,14 @@ package admission
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -45,16 +44,17 @@ type TrainJobValidator struct {
 // cannot decode, and 500 when the policies, or a runtime that they ask for, cannot be read. A
 // TrainJob that is being deleted is never refused.
 func (v *TrainJobValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	before, after, err := decodeTrainJobs(req)
+	stored, sent, err := decodeTrainJobs(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	before, after := stored.TrainJob, sent.TrainJob
 	deleting := before != nil && !before.DeletionTimestamp.IsZero()
 	if !after.ManagedByTrainer() || deleting {
 		return admission.Allowed("")
 	}
 	errs := append(deadline.Validate(before, after), ttl.Validate(before, after)...)
-	patched, err := validatePatches(req)
+	patched, err := validatePatches(stored.runtimePatches, sent.runtimePatches)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -78,41 +78,35 @@ func (v *TrainJobValidator) Handle(ctx context.Context, req admission.Request) a
 	return admission.Allowed("").WithWarnings(deadline.Warnings(after)...)
 }
 
-// runtimePatches is the part of a TrainJob that Trainer copies to the JobSet as it is.
-type runtimePatches struct {
-	Spec struct {
-		RuntimePatches []struct {
-			TrainingRuntimeSpec struct {
-				Template struct {
-					Metadata struct {
-						Annotations map[string]string `json:"annotations"`
-					} `json:"metadata"`
-				} `json:"template"`
-			} `json:"trainingRuntimeSpec"`
-		} `json:"runtimePatches"`
-	} `json:"spec"`
+// runtimePatch is the part of an entry of runtimePatches that Trainer copies to the JobSet as it is.
+type runtimePatch struct {
+	TrainingRuntimeSpec struct {
+		Template struct {
+			Metadata struct {
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		} `json:"template"`
+	} `json:"trainingRuntimeSpec"`
 }
 
 // validatePatches refuses annotations of ours in runtimePatches, unless they are stored: what
 // slipped in while the webhook was away must not hold up a suspension.
-func validatePatches(req admission.Request) (field.ErrorList, error) {
-	var before, after runtimePatches
-	if err := json.Unmarshal(req.Object.Raw, &after); err != nil {
+func validatePatches(rawBefore, rawAfter stdjson.RawMessage) (field.ErrorList, error) {
+	var before, after []runtimePatch
+	if err := decodePart(rawAfter, &after); err != nil {
 		return nil, fmt.Errorf("decode runtimePatches: %w", err)
 	}
-	if req.Operation == admissionv1.Update {
-		if err := json.Unmarshal(req.OldObject.Raw, &before); err != nil {
-			return nil, fmt.Errorf("decode stored runtimePatches: %w", err)
-		}
+	if err := decodePart(rawBefore, &before); err != nil {
+		return nil, fmt.Errorf("decode stored runtimePatches: %w", err)
 	}
 	stored := map[[2]string]bool{}
-	for _, patch := range before.Spec.RuntimePatches {
+	for _, patch := range before {
 		for key, value := range patch.TrainingRuntimeSpec.Template.Metadata.Annotations {
 			stored[[2]string{key, value}] = true
 		}
 	}
 	var errs field.ErrorList
-	for i, patch := range after.Spec.RuntimePatches {
+	for i, patch := range after {
 		annotations := patch.TrainingRuntimeSpec.Template.Metadata.Annotations
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
 			if strings.HasPrefix(key, v1alpha1.Group+"/") && !stored[[2]string{key, annotations[key]}] {
