@@ -44,7 +44,7 @@ func TestPureFilesReachForNothing(t *testing.T) {
 // Imports run one way: each package may import those of the rows above it, never of its own.
 func TestImportsRunOneWay(t *testing.T) {
 	rows := [][]string{
-		{"api/v1alpha1"},
+		{"api/v1alpha1", "internal/shared"},
 		{"internal/trainer", "internal/event"},
 		{"internal/deadline", "internal/snapshot", "internal/guard", "internal/policy", "internal/ttl", "internal/kueue"},
 		{"internal/admission", "internal/certificate", "internal/command"},

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -68,8 +67,8 @@ func parse(args []string) (options, error) {
 	o.Register(set)
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the Lease "+leaseName+"; needed with more than one replica")
 	set.IntVar(&o.workers, "workers", 10, "how many TrainJobs are worked on at the same time")
-	set.Float64Var(&o.qps, "kube-api-qps", 200, "most requests a second to the API server about objects of one kind")
-	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server about objects of one kind")
+	set.Float64Var(&o.qps, "kube-api-qps", 0, "most requests a second to the API server about objects of one kind; 0 or less for no limit but the API server's own")
+	set.IntVar(&o.burst, "kube-api-burst", 400, "most requests at once to the API server about objects of one kind, where --kube-api-qps sets a limit")
 	set.DurationVar(&o.warnBefore, "warn-before", 10*time.Minute, "announce a deadline by an event this long before it, or when a tenth of the limit is left, whichever is later; 0 for no event")
 	set.BoolVar(&o.snapshots, "snapshots", true, "keep sealed TrainJobs on their runtime: file TrainingRuntimeSnapshots, keep Trainer's copies like them, write revisions into runtimes")
 	set.BoolVar(&o.policies, "policies", true, "go by LifecyclePolicies, and write their status")
@@ -81,12 +80,15 @@ func parse(args []string) (options, error) {
 	switch {
 	case o.workers < 1:
 		return o, fmt.Errorf("--workers must be at least 1, not %d", o.workers)
-	case o.qps <= 0:
-		return o, fmt.Errorf("--kube-api-qps must be more than 0, not %g", o.qps)
 	case o.burst < 1:
 		return o, fmt.Errorf("--kube-api-burst must be at least 1, not %d", o.burst)
 	case o.warnBefore < 0:
 		return o, fmt.Errorf("--warn-before must not be negative, as %s is", o.warnBefore)
+	}
+	// Deadlines must not wait for a limit of their own: the API server shares out what it can bear by
+	// priority and fairness. To client-go 0 is a low limit, and less than 0 is none.
+	if o.qps <= 0 {
+		o.qps = -1
 	}
 	return o, nil
 }
@@ -101,6 +103,8 @@ func newManager(o options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	held := snapshot.Cached()
+	held[&apiextensionsv1.CustomResourceDefinition{}] = trainer.CacheCRD()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, trainer.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -109,17 +113,12 @@ func newManager(o options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&apiextensionsv1.CustomResourceDefinition{}: trainer.CacheCRD(),
-				&corev1.ConfigMap{}:                         snapshot.CacheConfigMaps(),
-			},
-		},
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: held},
 		// A request that is never answered must not hold a worker for ever.
 		Controller:                          config.Controller{ReconciliationTimeout: command.RequestTimeout},
 		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.ProbeAddress,
+		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.leaderElect,
 		LeaderElectionResourceLockInterface: lock,
 		// The process ends with its manager, so the next replica need not wait.

@@ -123,6 +123,7 @@ func newManager(ctx context.Context, o options) (ctrl.Manager, error) {
 		Controller:             config.Controller{ReconciliationTimeout: command.RequestTimeout},
 		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.ProbeAddress,
+		PprofBindAddress:       o.PprofAddress,
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Host: o.host, Port: o.port, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = serving }},
 		}),

@@ -46,6 +46,8 @@ type Flags struct {
 	// MetricsAddress and ProbeAddress are where metrics and probes are served, HOST:PORT;
 	// "0" turns metrics off.
 	MetricsAddress, ProbeAddress string
+	// PprofAddress is where profiles are served, HOST:PORT; "" for nowhere.
+	PprofAddress string
 	// Namespace is Signalbox's own.
 	Namespace string
 
@@ -64,6 +66,7 @@ func (f *Flags) Register(set *flag.FlagSet) {
 	config.RegisterFlags(set)
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "`HOST:PORT` of the metrics, 0 for none")
 	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "`HOST:PORT` of /healthz and /readyz")
+	set.StringVar(&f.PprofAddress, "pprof-bind-address", "", "`HOST:PORT` of Go's profiles, below /debug/pprof/, for whoever reaches it; by default none")
 	set.StringVar(&f.Namespace, "namespace", namespace, "Signalbox's own `NAMESPACE`; by default $POD_NAMESPACE")
 	set.TextVar(&f.logLevel, "log-level", slog.LevelInfo, "least `LEVEL` that is logged: debug, info, warn or error")
 	set.StringVar(&f.logFormat, "log-format", "json", "`FORMAT` of the log: json or text")

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
@@ -55,6 +54,9 @@ func TestReconcileSaysWhoGaveTheDeadline(t *testing.T) {
 			conditions := b.job(t).Status.Conditions
 			if len(conditions) != 1 || conditions[0].Message != want {
 				t.Errorf("conditions %v, want %q", conditions, want)
+			}
+			if _, err := b.reconcile(); err != nil {
+				t.Fatal(err)
 			}
 			if events := b.events(t); !slices.Contains(events, "Warning DeadlineExceeded "+want) {
 				t.Errorf("events %q, want %q", events, want)
@@ -236,21 +238,21 @@ func TestReconcileBesideARunPolicy(t *testing.T) {
 	seconds := int64(5)
 	for name, tc := range map[string]struct {
 		job  *builder.TrainJobBuilder
-		want reconcile.Result
+		want time.Duration
 	}{
-		"a run policy alone":             {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), reconcile.Result{}},
-		"one that cannot be read":        {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{}, nil), reconcile.Result{}},
-		"beside an opt-out":              {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("none").RunPolicy(&trainer.Setting{}, nil), reconcile.Result{}},
-		"beside the annotation":          {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
-		"unreadable, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
-		"beside the field":               {dueJob().Deadline(120).RunPolicy(&trainer.Setting{}, nil), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
-		"of the TTL, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(nil, &trainer.Setting{}), reconcile.Result{RequeueAfter: 47750 * time.Millisecond}},
+		"a run policy alone":             {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), 0},
+		"one that cannot be read":        {builder.TrainJob("ns", "job").Created(created).Stamp(created).RunPolicy(&trainer.Setting{}, nil), 0},
+		"beside an opt-out":              {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("none").RunPolicy(&trainer.Setting{}, nil), 0},
+		"beside the annotation":          {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{Seconds: &seconds}, nil), 47750 * time.Millisecond},
+		"unreadable, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(&trainer.Setting{}, nil), 47750 * time.Millisecond},
+		"beside the field":               {dueJob().Deadline(120).RunPolicy(&trainer.Setting{}, nil), 47750 * time.Millisecond},
+		"of the TTL, and the annotation": {builder.TrainJob("ns", "job").Created(created).Stamp(created).DeadlineAnnotation("120").RunPolicy(nil, &trainer.Setting{}), 47750 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, interceptor.Funcs{}, tc.job.Obj())
-			if got, err := b.reconcile(); err != nil || got != tc.want {
-				t.Errorf("Reconcile = %v, %v; want %v", got, err, tc.want)
+			if got, err := b.reconcile(); err != nil || got.RequeueAfter != tc.want {
+				t.Errorf("Reconcile = %v, %v; want to look again after %v", got, err, tc.want)
 			}
 			if len(b.job(t).Status.Conditions) != 0 {
 				t.Errorf("conditions %v", b.job(t).Status.Conditions)

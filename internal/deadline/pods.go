@@ -18,10 +18,14 @@ import (
 // eat the time of those that are.
 const aside = 3 * time.Second
 
-// neverReady tells whether no pod of the TrainJob was ever ready, as its pods tell and, of
-// pods that are gone, its Jobs. It is for the text of an expiry alone: when they cannot be
-// read, it says no.
-func (r *Reconciler) neverReady(ctx context.Context, job *trainer.TrainJob) bool {
+// neverReady tells whether no pod of the TrainJob was ever ready, as its JobSet tells, which is nil
+// where there is none; else its pods and, of pods that are gone, its Jobs. To list these costs the
+// API server a look at all that the namespace has, so it is not done for what runs. It is for
+// the text of an expiry alone: when they cannot be read, it says no.
+func (r *Reconciler) neverReady(ctx context.Context, job *trainer.TrainJob, jobSet *trainer.JobSet) bool {
+	if jobSet != nil && jobSet.Ran() {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, aside)
 	defer cancel()
 	options := []client.ListOption{

@@ -93,14 +93,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	r.tellGiven(ctx, job, r.Clock.Now())
 	now := r.Clock.Now()
-	r.tellGiven(ctx, job, now)
 	decision := Evaluate(job, now)
 	if decision.State == Expired {
 		var err error
 		job, decision, err = r.expire(ctx, req.NamespacedName, now)
 		if err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if job.DeadlineExceeded() && job.ManagedByTrainer() {
+			// The news of what was written brings the TrainJob back, and then there is an event: after
+			// the others that are due by now, of which none shall wait for it.
+			return reconcile.Result{}, r.deleteJobSet(ctx, job)
 		}
 	}
 	if job.DeadlineExceeded() && job.ManagedByTrainer() {
@@ -114,7 +119,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		// That took its time.
 		decision = Evaluate(job, r.Clock.Now())
 	}
-	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+	if decision.RequeueAfter == 0 {
+		return reconcile.Result{}, nil
+	}
+	// What was found at the start has less priority than what comes; its deadline has not.
+	return reconcile.Result{RequeueAfter: decision.RequeueAfter, Priority: ptr.To(0)}, nil
 }
 
 // conflictTries is how often an expiry is tried at once when others write the TrainJob in
@@ -154,16 +163,17 @@ func (r *Reconciler) expire(ctx context.Context, key types.NamespacedName, now t
 // Trainer, which is away, has not finished yet.
 const lookForTrainer = 10 * time.Second
 
-// finished tells whether the JobSet of the TrainJob, read live, has ended by itself before
-// the deadline was enforced. Then nothing of it runs any more, and how it ended is Trainer's
-// to say.
-func (r *Reconciler) finished(ctx context.Context, job *trainer.TrainJob) (bool, error) {
+// jobSetOf returns the JobSet of the TrainJob, read live; nil where there is none.
+func (r *Reconciler) jobSetOf(ctx context.Context, job *trainer.TrainJob) (*trainer.JobSet, error) {
 	jobSet := &trainer.JobSet{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read JobSet: %w", err)
+		return nil, fmt.Errorf("read JobSet: %w", err)
 	}
-	return err == nil && metav1.IsControlledBy(jobSet, job) && jobSet.Finished(), nil
+	if err != nil || !metav1.IsControlledBy(jobSet, job) {
+		return nil, nil
+	}
+	return jobSet, nil
 }
 
 // readAndFail reads the TrainJob live and, if it is expired at now, sets Failed on it.
@@ -181,10 +191,13 @@ func (r *Reconciler) readAndFail(ctx context.Context, key types.NamespacedName, 
 	if decision.State != Expired {
 		return job, decision, nil
 	}
-	if finished, err := r.finished(ctx, job); err != nil || finished {
+	jobSet, err := r.jobSetOf(ctx, job)
+	// What ended by itself before the deadline was enforced runs no more, and how it ended is
+	// Trainer's to say.
+	if err != nil || jobSet != nil && jobSet.Finished() {
 		return job, Decision{RequeueAfter: lookForTrainer}, err
 	}
-	text := exceeded(decision, r.neverReady(ctx, job))
+	text := exceeded(decision, r.neverReady(ctx, job, jobSet))
 	return job, decision, r.fail(ctx, stored, job, text, now)
 }
 
@@ -224,11 +237,20 @@ func (r *Reconciler) fail(ctx context.Context, stored *unstructured.Unstructured
 }
 
 // finish ends what is left of a TrainJob that has failed by its deadline, whoever found that:
-// it deletes the JobSet, if it is still there, and writes the event. The deletion is in the
+// it deletes the JobSet, if it is still there, and writes the event.
+func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time.Time) error {
+	if err := r.deleteJobSet(ctx, job); err != nil {
+		return err
+	}
+	r.tellOf(ctx, job, now)
+	return nil
+}
+
+// deleteJobSet deletes the JobSet of the TrainJob, if it is still there. The deletion is in the
 // background: the TrainJob is finished, its pods go as fast as garbage collection can. The
 // cache is enough to find the JobSet: one that the cache does not have yet brings its own
 // event when it arrives.
-func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time.Time) error {
+func (r *Reconciler) deleteJobSet(ctx context.Context, job *trainer.TrainJob) error {
 	jobSet := &trainer.JobSet{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), jobSet)
 	if client.IgnoreNotFound(err) != nil {
@@ -245,7 +267,6 @@ func (r *Reconciler) finish(ctx context.Context, job *trainer.TrainJob, now time
 			log.FromContext(ctx).Info("deleted the JobSet of an expired TrainJob")
 		}
 	}
-	r.tellOf(ctx, job, now)
 	return nil
 }
 

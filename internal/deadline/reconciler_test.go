@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -34,7 +35,7 @@ const wantMessage = "active since 2026-03-01T12:00:00Z, longer than the limit of
 // bench is a reconciler on fakes whose clock stands 60.25 s after the creation of the jobs.
 type bench struct {
 	*Reconciler
-	store client.Client
+	store client.WithWatch
 }
 
 func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *bench {
@@ -54,8 +55,29 @@ func newBench(t *testing.T, faults interceptor.Funcs, objects ...client.Object) 
 	}}
 }
 
+// reconcile looks at the job, and again when that has written it: in a cluster the news of it
+// brings it back.
 func (b *bench) reconcile() (reconcile.Result, error) {
+	before := b.version()
+	result, err := b.look()
+	if err != nil || b.version() == before {
+		return result, err
+	}
+	return b.look()
+}
+
+// look looks at the job once.
+func (b *bench) look() (reconcile.Result, error) {
 	return b.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}})
+}
+
+// version is the resourceVersion of the job; "" when it is not there.
+func (b *bench) version() string {
+	job := &trainer.TrainJob{}
+	if err := b.store.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "job"}, job); err != nil {
+		return ""
+	}
+	return job.ResourceVersion
 }
 
 func (b *bench) job(t *testing.T) *trainer.TrainJob {
@@ -141,6 +163,37 @@ func TestReconcileExpires(t *testing.T) {
 	}
 }
 
+// Of many that are due at once each is ended before an event tells of the first.
+func TestReconcileEndsBeforeItTells(t *testing.T) {
+	job := dueJob().Obj()
+	b := newBench(t, interceptor.Funcs{}, job, jobSetOf(job))
+	if result, err := b.look(); err != nil || result != (reconcile.Result{}) {
+		t.Fatalf("Reconcile = %v, %v; want nothing more to do", result, err)
+	}
+	if !b.job(t).DeadlineExceeded() || b.hasJobSet(t) || len(b.events(t)) != 0 {
+		t.Errorf("conditions %v, has a JobSet %v, events %q; want Failed and nothing more", b.job(t).Status.Conditions, b.hasJobSet(t), b.events(t))
+	}
+}
+
+// A deadline counts as much as news, also that of a TrainJob that was found at the start.
+func TestReconcileWaitsForNobodyElse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job  *builder.TrainJobBuilder
+		want *int
+	}{
+		"until its announcement": {job: dueJob().Stamp(at(10.5))},
+		"until its deadline":     {job: dueJob().Stamp(at(5)), want: ptr.To(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := newBench(t, interceptor.Funcs{}, tc.job.Obj()).look()
+			if diff := cmp.Diff(tc.want, result.Priority); err != nil || result.RequeueAfter == 0 || diff != "" {
+				t.Errorf("Reconcile = %v, %v; priority (-want +got):\n%s", result, err, diff)
+			}
+		})
+	}
+}
+
 func sameTime(a, b metav1.Time) bool { return a.Equal(&b) }
 
 func TestReconcileLeavesAlone(t *testing.T) {
@@ -190,9 +243,10 @@ func TestReconcileTrustsTheLiveTrainJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stale := dueJob().Obj()
+			behind := true
 			old := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-				if job, ok := object.(*trainer.TrainJob); ok {
-					*job = *stale
+				if job, ok := object.(*trainer.TrainJob); ok && behind {
+					*job, behind = *stale, false
 					return nil
 				}
 				return c.Get(ctx, key, object, options...)
@@ -433,56 +487,6 @@ func TestReconcileExpiresWithoutItsEvent(t *testing.T) {
 		t.Errorf("error %v, conditions %v, has a JobSet %v", err, b.job(t).Status.Conditions, b.hasJobSet(t))
 	}
 }
-
-func TestReconcileTellsWhetherAPodWasReady(t *testing.T) {
-	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		pod := &corev1.Pod{}
-		pod.Namespace, pod.Name = "ns", "pod"
-		pod.Labels = map[string]string{trainer.LabelJobSetName: "job", trainer.LabelRestartAttempt: "0"}
-		change(pod)
-		return pod
-	}
-	container := func(status corev1.ContainerStatus) *corev1.Pod {
-		return pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status} })
-	}
-	evicted := func(status batchv1.JobStatus) *batchv1.Job {
-		job := &batchv1.Job{Status: status}
-		job.Namespace, job.Name = "ns", "job-node-0"
-		job.Labels = map[string]string{trainer.LabelJobSetName: "job"}
-		return job
-	}
-	for name, tc := range map[string]struct {
-		pod  client.Object
-		want bool
-	}{
-		"none, its Job has one coming": {pod: evicted(batchv1.JobStatus{Active: 1})},
-		"none, its Job lost one":       {pod: evicted(batchv1.JobStatus{Active: 1, Failed: 1}), want: true},
-		"none, its Job is done":        {pod: evicted(batchv1.JobStatus{Succeeded: 1}), want: true},
-		"pending":                      {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })},
-		"pulling its image":            {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
-		"of another job":               {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelJobSetName] = "other"; p.Status.Conditions = ready })},
-		"ready":                        {pod: pod(func(p *corev1.Pod) { p.Status.Conditions = ready }), want: true},
-		"running, not yet ready":       {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), want: true},
-		"crashed":                      {pod: container(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}), want: true},
-		"crashed before":               {pod: container(corev1.ContainerStatus{RestartCount: 1}), want: true},
-		"of a second attempt":          {pod: pod(func(p *corev1.Pod) { p.Labels[trainer.LabelRestartAttempt] = "1" }), want: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			job := dueJob().Obj()
-			b := newBench(t, interceptor.Funcs{}, job, jobSetOf(job), tc.pod)
-			if _, err := b.reconcile(); err != nil {
-				t.Fatal(err)
-			}
-			text := meta.FindStatusCondition(b.job(t).Status.Conditions, "Failed").Message
-			if got := !strings.HasSuffix(text, "; no pod was ever ready"); got != tc.want {
-				t.Errorf("message = %q, want it to say that a pod was ready = %v", text, tc.want)
-			}
-		})
-	}
-}
-
-var ready = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 
 // What expired long ago is no news: a restart looks at every TrainJob once.
 func TestReconcileDoesNotTellOfOldExpiries(t *testing.T) {

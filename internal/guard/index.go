@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/signalbox-dev/signalbox/internal/shared"
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
@@ -52,18 +54,18 @@ const kueuesTurn = 30 * time.Second
 // CacheTrainJobs is what a cache must hold for an Index: the TrainJobs, of each no more than
 // what names it, its runtime and its state.
 func CacheTrainJobs() cache.ByObject {
+	pool := shared.NewPool()
 	return cache.ByObject{Transform: func(object any) (any, error) {
 		job, ok := object.(*trainer.TrainJob)
 		if !ok {
 			return object, nil
 		}
 		queue, queued := job.Labels[labelQueue]
-		job.Annotations, job.Labels, job.ManagedFields, job.OwnerReferences = nil, nil, nil, nil
+		initializer := job.Spec.Initializer
+		trainer.Trim(job, pool)
+		job.Annotations, job.Labels, job.Spec.Initializer = nil, nil, initializer
 		if queued {
-			job.Labels = map[string]string{labelQueue: queue}
-		}
-		for i := range job.Status.Conditions {
-			job.Status.Conditions[i].Message = ""
+			job.Labels = pool.Map(map[string]string{labelQueue: queue})
 		}
 		return object, nil
 	}}
@@ -131,9 +133,10 @@ func (x *Index) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica has its index.
 func (x *Index) NeedLeaderElection() bool { return false }
 
-// Users returns the TrainJobs that need the runtime, as the index has them, sorted by name.
-// There are none while TrainJobs are not installed; an error when the index is not there yet.
-func (x *Index) Users(ctx context.Context, runtime Runtime) ([]trainer.TrainJob, error) {
+// Users returns the TrainJobs that need the runtime, as the index has them and not to be changed,
+// sorted by namespace and name. There are none while TrainJobs are not installed; an error when
+// the index is not there yet.
+func (x *Index) Users(ctx context.Context, runtime Runtime) ([]*trainer.TrainJob, error) {
 	switch state := x.state.Load(); {
 	case state == nil:
 		return nil, errors.New("the TrainJobs are not indexed yet")
@@ -150,11 +153,16 @@ func (x *Index) Users(ctx context.Context, runtime Runtime) ([]trainer.TrainJob,
 		return nil, fmt.Errorf("list TrainJobs of %s: %w", runtime, err)
 	}
 	now := x.Clock.Now()
-	jobs.Items = slices.DeleteFunc(jobs.Items, func(job trainer.TrainJob) bool { return !uses(&job, now) })
-	slices.SortFunc(jobs.Items, func(a, b trainer.TrainJob) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	var users []*trainer.TrainJob
+	for i := range jobs.Items {
+		if job := &jobs.Items[i]; uses(job, now) {
+			users = append(users, job)
+		}
+	}
+	slices.SortFunc(users, func(a, b *trainer.TrainJob) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return jobs.Items, nil
+	return users, nil
 }
 
 // readsFor is how many TrainJobs are read at most for each that is to be confirmed.
@@ -163,7 +171,7 @@ const readsFor = 3
 // Confirm reads live, one after the other, until most of the TrainJobs are found to need their
 // runtime still. It returns these, and how many it has not looked at. An error counts only
 // while none is confirmed.
-func (x *Index) Confirm(ctx context.Context, jobs []trainer.TrainJob, most int) (confirmed []trainer.TrainJob, rest int, err error) {
+func (x *Index) Confirm(ctx context.Context, jobs []*trainer.TrainJob, most int) (confirmed []*trainer.TrainJob, rest int, err error) {
 	for i := range jobs {
 		if len(confirmed) == most || i == readsFor*most && len(confirmed) > 0 {
 			return confirmed, len(jobs) - i, nil
@@ -177,15 +185,15 @@ func (x *Index) Confirm(ctx context.Context, jobs []trainer.TrainJob, most int) 
 		} else if err != nil {
 			return nil, 0, fmt.Errorf("read TrainJob: %w", err)
 		}
-		if uses(job, x.Clock.Now()) && runtimeOf(job) == runtimeOf(&jobs[i]) {
-			confirmed = append(confirmed, *job)
+		if uses(job, x.Clock.Now()) && runtimeOf(job) == runtimeOf(jobs[i]) {
+			confirmed = append(confirmed, job)
 		}
 	}
 	return confirmed, 0, nil
 }
 
 // NeedsOf gathers what the TrainJobs need of their runtime.
-func NeedsOf(jobs []trainer.TrainJob) Needs {
+func NeedsOf(jobs []*trainer.TrainJob) Needs {
 	var needs Needs
 	for i := range jobs {
 		if initializer := jobs[i].Spec.Initializer; initializer != nil {

@@ -104,7 +104,7 @@ func queued(job *trainer.TrainJob) *trainer.TrainJob {
 	return job
 }
 
-func names(jobs []trainer.TrainJob) []string {
+func names(jobs []*trainer.TrainJob) []string {
 	var names []string
 	for i := range jobs {
 		names = append(names, jobs[i].Namespace+"/"+jobs[i].Name)
@@ -288,9 +288,9 @@ func TestConfirm(t *testing.T) {
 		})
 	}
 	of := func(name string) *builder.TrainJobBuilder { return job("a", name, cluster, "torch") }
-	seen := []trainer.TrainJob{*of("a").Obj(), *of("b").Obj(), *of("c").Obj(), *of("d").Obj()}
+	seen := []*trainer.TrainJob{of("a").Obj(), of("b").Obj(), of("c").Obj(), of("d").Obj()}
 	for name, tc := range map[string]struct {
-		jobs  []trainer.TrainJob
+		jobs  []*trainer.TrainJob
 		live  []client.Object
 		most  int
 		want  []string
@@ -308,7 +308,7 @@ func TestConfirm(t *testing.T) {
 		"one that fails no more":  {jobs: seen[:2], live: []client.Object{ended(of("a"), trainer.ConditionFailed, metav1.ConditionFalse), of("b").Obj()}, most: 10, want: []string{"a/a", "a/b"}, reads: 2},
 		"one on another runtime":  {jobs: seen[:2], live: []client.Object{job("a", "a", cluster, "jax").Obj(), of("b").Obj()}, most: 10, want: []string{"a/b"}, reads: 2},
 		"one on another kind":     {jobs: seen[:2], live: []client.Object{job("a", "a", namespaced, "torch").Obj(), of("b").Obj()}, most: 10, want: []string{"a/b"}, reads: 2},
-		"the same in a namespace": {jobs: []trainer.TrainJob{*job("a", "a", namespaced, "torch").Obj()}, live: []client.Object{job("a", "a", namespaced, "torch").Obj()}, most: 10, want: []string{"a/a"}, reads: 1},
+		"the same in a namespace": {jobs: []*trainer.TrainJob{job("a", "a", namespaced, "torch").Obj()}, live: []client.Object{job("a", "a", namespaced, "torch").Obj()}, most: 10, want: []string{"a/a"}, reads: 1},
 		"being deleted":           {jobs: seen[:1], live: []client.Object{of("a").Deleting(time.Now()).Obj()}, most: 10, want: []string{"a/a"}, reads: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -356,30 +356,30 @@ func TestConfirmReturnsWhatIsLive(t *testing.T) {
 	live := job("a", "a", cluster, "torch").Obj()
 	live.Spec.Initializer = &trainer.Initializer{Dataset: &trainer.Fetched{}}
 	index := &Index{Clock: clock.RealClock{}, Live: fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(live).Build()}
-	confirmed, _, err := index.Confirm(t.Context(), []trainer.TrainJob{*job("a", "a", cluster, "torch").Obj()}, 1)
+	confirmed, _, err := index.Confirm(t.Context(), []*trainer.TrainJob{job("a", "a", cluster, "torch").Obj()}, 1)
 	if err != nil || len(confirmed) != 1 || confirmed[0].Spec.Initializer == nil {
 		t.Errorf("%+v, %v", confirmed, err)
 	}
 }
 
 func TestNeedsOf(t *testing.T) {
-	with := func(initializer *trainer.Initializer) trainer.TrainJob {
+	with := func(initializer *trainer.Initializer) *trainer.TrainJob {
 		j := job("a", "a", cluster, "torch").Obj()
 		j.Spec.Initializer = initializer
-		return *j
+		return j
 	}
 	none, empty := with(nil), with(&trainer.Initializer{})
 	dataset, model := with(&trainer.Initializer{Dataset: &trainer.Fetched{}}), with(&trainer.Initializer{Model: &trainer.Fetched{}})
 	for name, tc := range map[string]struct {
-		jobs []trainer.TrainJob
+		jobs []*trainer.TrainJob
 		want Needs
 	}{
 		"no TrainJob":       {nil, Needs{}},
-		"no initializer":    {[]trainer.TrainJob{none, empty}, Needs{}},
-		"a dataset":         {[]trainer.TrainJob{none, dataset, none}, Needs{Dataset: true}},
-		"a model":           {[]trainer.TrainJob{model, empty}, Needs{Model: true}},
-		"one each":          {[]trainer.TrainJob{dataset, model}, Needs{Dataset: true, Model: true}},
-		"both in a single ": {[]trainer.TrainJob{with(&trainer.Initializer{Dataset: &trainer.Fetched{}, Model: &trainer.Fetched{}})}, Needs{Dataset: true, Model: true}},
+		"no initializer":    {[]*trainer.TrainJob{none, empty}, Needs{}},
+		"a dataset":         {[]*trainer.TrainJob{none, dataset, none}, Needs{Dataset: true}},
+		"a model":           {[]*trainer.TrainJob{model, empty}, Needs{Model: true}},
+		"one each":          {[]*trainer.TrainJob{dataset, model}, Needs{Dataset: true, Model: true}},
+		"both in a single ": {[]*trainer.TrainJob{with(&trainer.Initializer{Dataset: &trainer.Fetched{}, Model: &trainer.Fetched{}})}, Needs{Dataset: true, Model: true}},
 	} {
 		if got := NeedsOf(tc.jobs); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -414,7 +414,7 @@ func TestIndexLeavesKueueItsTurn(t *testing.T) {
 			if err != nil || (len(users) == 1) != tc.want {
 				t.Errorf("users %v, %v; want one: %v", names(users), err, tc.want)
 			}
-			confirmed, _, err := index.Confirm(t.Context(), []trainer.TrainJob{*tc.job}, 10)
+			confirmed, _, err := index.Confirm(t.Context(), []*trainer.TrainJob{tc.job}, 10)
 			if err != nil || (len(confirmed) == 1) != tc.want {
 				t.Errorf("confirmed %v, %v; want one: %v", names(confirmed), err, tc.want)
 			}
@@ -424,9 +424,9 @@ func TestIndexLeavesKueueItsTurn(t *testing.T) {
 
 // Where the index is far behind, not all that it has is read once there is an answer.
 func TestConfirmReadsNoMoreThanItNeeds(t *testing.T) {
-	var seen []trainer.TrainJob
+	var seen []*trainer.TrainJob
 	for i := range 40 {
-		seen = append(seen, *job("a", fmt.Sprintf("job-%02d", i), cluster, "torch").Obj())
+		seen = append(seen, job("a", fmt.Sprintf("job-%02d", i), cluster, "torch").Obj())
 	}
 	for name, tc := range map[string]struct {
 		live        string

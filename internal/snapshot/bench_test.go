@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -93,8 +95,8 @@ func (b *bench) setTrainer(t testing.TB, keeps bool) {
 	}
 }
 
-// cached reads as the cache of the command does: of the ConfigMaps it holds those that
-// CacheConfigMaps selects, as that transforms them.
+// cached reads as the cache of the command does: it holds what Cached selects, as that transforms
+// it.
 func (b *bench) cached(ctx context.Context, store client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if job, ok := object.(*trainer.TrainJob); ok && b.cachedJob != nil {
 		*job = *b.cachedJob.DeepCopy()
@@ -103,16 +105,25 @@ func (b *bench) cached(ctx context.Context, store client.WithWatch, key client.O
 	if err := store.Get(ctx, key, object, options...); err != nil {
 		return err
 	}
-	config, ok := object.(*corev1.ConfigMap)
-	if !ok {
+	holds, found := heldOf(object)
+	if !found {
 		return nil
 	}
-	holds := CacheConfigMaps()
-	if !holds.Label.Matches(labelSet(config.Labels)) {
+	if holds.Label != nil && !holds.Label.Matches(labelSet(object.GetLabels())) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
 	}
-	_, err := holds.Transform(config)
+	_, err := holds.Transform(object)
 	return err
+}
+
+// heldOf returns what the cache of the command holds of objects of this type.
+func heldOf(object client.Object) (cache.ByObject, bool) {
+	for kind, holds := range Cached() {
+		if reflect.TypeOf(kind) == reflect.TypeOf(object) {
+			return holds, true
+		}
+	}
+	return cache.ByObject{}, false
 }
 
 type labelSet map[string]string

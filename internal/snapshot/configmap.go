@@ -8,10 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -26,34 +23,6 @@ const lookForRoom = 15 * time.Second
 // firstLook is how soon the reconciler looks again for Trainer's ConfigMap; each further look
 // comes after twice the time.
 const firstLook = 100 * time.Millisecond
-
-// CacheConfigMaps is what a cache must hold for a Reconciler: the ConfigMaps that it looks
-// after, with a summary for the content.
-func CacheConfigMaps() cache.ByObject {
-	labelled, err := labels.NewRequirement(v1alpha1.LabelRuntimeRevision, selection.Exists, nil)
-	if err != nil {
-		panic(err)
-	}
-	return cache.ByObject{
-		Label: labels.NewSelector().Add(*labelled),
-		Transform: func(object any) (any, error) {
-			config, ok := object.(*corev1.ConfigMap)
-			if !ok {
-				return object, nil
-			}
-			// An informer may transform what it has transformed before.
-			if _, done := config.Data[summaryKey]; !done {
-				config.Data = map[string]string{summaryKey: summarize(config.Data[trainer.SnapshotKey])}
-				config.BinaryData, config.ManagedFields = nil, nil
-			}
-			return object, nil
-		},
-	}
-}
-
-// summaryKey is the key of the summary in the ConfigMaps of the cache. No ConfigMap that is
-// stored can have it: a space is not allowed.
-const summaryKey = "runtime summary"
 
 // configMap makes the ConfigMap that Trainer reads hold the snapshot. It returns how long to
 // wait for Trainer to write it first; 0 when nothing is left to do.

@@ -32,6 +32,9 @@ import (
 // trainersTurn is how long Trainer has to write its ConfigMap before the reconciler does.
 const trainersTurn = 5 * time.Second
 
+// catchUp is how long the cache has to learn of an object that was created just now.
+const catchUp = time.Second
+
 // Between failed tries: first and longest. A job may be waiting.
 const (
 	minBackoff = 5 * time.Millisecond
@@ -110,9 +113,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	wait, err := r.reconcile(ctx, job, known.RuntimeSnapshot)
-	if errors.Is(err, errGone) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	switch {
+	case errors.Is(err, errGone), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// The event of the next TrainJob comes, and nothing new into a namespace that goes.
 		err = nil
+	case apierrors.IsAlreadyExists(err):
+		// The cache does not have yet what this look, or Trainer, has just created.
+		wait, err = catchUp, nil
 	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }

@@ -464,8 +464,14 @@ func TestReconcileTriesAgain(t *testing.T) {
 						if !answered {
 							t.Fatal("the write did not come")
 						}
-						// Gone is what a deletion wants.
-						if !apierrors.IsNotFound(fault) && (!errors.Is(err, fault) || result.RequeueAfter != 0) {
+						switch {
+						case apierrors.IsNotFound(fault):
+							// Gone is what a deletion wants.
+						case apierrors.IsAlreadyExists(fault):
+							if err != nil || result.RequeueAfter != catchUp {
+								t.Errorf("first look = %v, %v; want another one after %s", result, err, catchUp)
+							}
+						case !errors.Is(err, fault) || result.RequeueAfter != 0:
 							t.Errorf("first look = %v, %v; want error %v", result, err, fault)
 						}
 						for range 3 {
@@ -606,8 +612,8 @@ func TestReconcileLosesNothingOfOthers(t *testing.T) {
 			}
 			return b.store.Create(t.Context(), w.trainers(older).Obj())
 		}
-		if _, err := b.reconcile(t); !apierrors.IsAlreadyExists(err) {
-			t.Errorf("error %v, want AlreadyExists", err)
+		if result, err := b.reconcile(t); err != nil || result.RequeueAfter != catchUp {
+			t.Errorf("first look = %v, %v; want another one after %s", result, err, catchUp)
 		}
 		if _, err := b.reconcile(t); err != nil || b.state(t, job, w.s).ConfigMap != "right" {
 			t.Errorf("error %v, ConfigMap %s", err, b.state(t, job, w.s).ConfigMap)
@@ -725,39 +731,5 @@ func TestAllTrainJobs(t *testing.T) {
 	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}}, {NamespacedName: client.ObjectKey{Namespace: "other", Name: "b"}}}
 	if diff := cmp.Diff(want, b.all(t.Context(), nil)); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-}
-
-func TestCacheConfigMaps(t *testing.T) {
-	w := newWorld(t)
-	holds := CacheConfigMaps()
-	if !holds.Label.Matches(labelSet{v1alpha1.LabelRuntimeRevision: ""}) || holds.Label.Matches(labelSet{"a": "b"}) {
-		t.Errorf("selects %s", holds.Label)
-	}
-	config := w.config().Obj()
-	config.BinaryData = map[string][]byte{"b": {1}}
-	config.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	got, err := holds.Transform(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := w.config().Obj()
-	want.Data = map[string]string{summaryKey: w.s.summary()}
-	// An informer may do it twice.
-	for range 2 {
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("in the cache (-want +got):\n%s", diff)
-		}
-		if got, err = holds.Transform(got); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, empty := range []*corev1.ConfigMap{{}, {Data: map[string]string{"runtime": "\t- {"}}, {Data: map[string]string{"other": "x"}}} {
-		if _, err := holds.Transform(empty); err != nil || !cmp.Equal(empty.Data, map[string]string{summaryKey: ""}) {
-			t.Errorf("of nothing: %+v, %v", empty.Data, err)
-		}
-	}
-	if other, err := holds.Transform(w.filed()); err != nil || !cmp.Equal(other, any(w.filed())) {
-		t.Errorf("another object became %+v, %v", other, err)
 	}
 }

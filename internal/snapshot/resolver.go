@@ -28,6 +28,14 @@ type Resolver struct {
 	live client.Reader
 	// packed holds by UID, for the state that was seen last, what it packs to.
 	packed *lru.Cache
+	// looks are those at runtimes that are under way.
+	looks batches[runtimeKey, packedRuntime]
+}
+
+// runtimeKey names a runtime; the namespace of one that belongs to the cluster is empty.
+type runtimeKey struct {
+	schema.GroupVersionKind
+	types.NamespacedName
 }
 
 type packedRuntime struct {
@@ -44,8 +52,9 @@ func NewResolver(live client.Reader) *Resolver {
 }
 
 // Runtime returns the runtime that a TrainJob in this namespace refers to, as it is stored
-// now; a NotFound error when there is none. It costs one read of metadata. The content is read
-// and packed once for each state of the runtime.
+// now; a NotFound error when there is none. It costs one read of metadata, that it shares with
+// others who ask at the same time. The content is read and packed once for each state of the
+// runtime.
 func (r *Resolver) Runtime(ctx context.Context, namespace string, ref trainer.RuntimeRef) (*Packed, error) {
 	known, err := r.runtime(ctx, namespace, ref)
 	return known.packed, err
@@ -69,6 +78,11 @@ func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.Ru
 	if len(content.IsPathSegmentName(ref.Name)) > 0 {
 		return packedRuntime{}, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, ref.Name)
 	}
+	return r.looks.do(ctx, runtimeKey{gvk, key}, func(ctx context.Context) (packedRuntime, error) { return r.look(ctx, gvk, key) })
+}
+
+// look reads the runtime as it is stored now.
+func (r *Resolver) look(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (packedRuntime, error) {
 	stored := &metav1.PartialObjectMetadata{}
 	stored.SetGroupVersionKind(gvk)
 	if err := r.live.Get(ctx, key, stored); err != nil {
@@ -85,7 +99,7 @@ func (r *Resolver) runtime(ctx context.Context, namespace string, ref trainer.Ru
 	}
 	taken, err := Take(runtime.Object)
 	if err != nil {
-		return packedRuntime{}, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, ref.Name, err)
+		return packedRuntime{}, fmt.Errorf("runtime %s/%s: %w", gvk.Kind, key.Name, err)
 	}
 	known := packedRuntime{resourceVersion: runtime.GetResourceVersion(), written: writtenAt(runtime), packed: taken.Pack()}
 	r.packed.Add(runtime.GetUID(), known)

@@ -51,6 +51,13 @@ const (
 	maxValues = 64 << 10
 )
 
+// sealStart is how many bytes of the compressed content are written anew by each seal: in them is
+// where gzip keeps the time of its file, seconds since 1970 in four bytes from the fourth on, the
+// least first (RFC 1952, 2.3.1). That is when it was sealed. It is a multiple of three, so that the
+// base64 of what comes after them does not depend on them, and no more than the ten bytes of the
+// header.
+const sealStart = 9
+
 // Packed is a snapshot that is ready to be sealed into any number of TrainJobs. Packing is
 // work, so it is done once for each state of a runtime.
 type Packed struct {
@@ -58,9 +65,12 @@ type Packed struct {
 	Settings trainer.RuntimeSettings
 
 	source, revision string
-	// compressed is nil when it is too large; its size is known all the same.
-	compressed []byte
-	// original is the size of the JSON, values how many values it has.
+	// start are the first bytes of the compressed content, rest is what comes after them as base64;
+	// both are empty when it is too large.
+	start [sealStart]byte
+	rest  string
+	// size is that of the compressed content, original that of the JSON, values how many values it
+	// has.
 	size, original, values int
 }
 
@@ -74,7 +84,7 @@ func (s *Snapshot) Pack() *Packed {
 	_ = compressor.Close()
 	p := &Packed{Settings: s.Settings(), source: Name(s.Source), revision: s.Revision, size: out.Len(), original: len(content), values: values(content)}
 	if p.size <= MaxCompressed && p.readable() {
-		p.compressed = out.Bytes()
+		p.rest = base64.StdEncoding.EncodeToString(out.Bytes()[copy(p.start[:], out.Bytes()):])
 	}
 	return p
 }
@@ -101,14 +111,12 @@ func values(content []byte) int {
 
 // Seal returns the annotations that seal the snapshot, which is not too large, into a TrainJob.
 func (p *Packed) Seal(at time.Time) map[string]string {
-	// When it was sealed stands where gzip keeps the time of its file: seconds since 1970,
-	// four bytes from the fourth on, the least first (RFC 1952, 2.3.1).
-	sealed := bytes.Clone(p.compressed)
-	binary.LittleEndian.PutUint32(sealed[4:], uint32(at.Unix()))
+	start := p.start
+	binary.LittleEndian.PutUint32(start[4:], uint32(at.Unix()))
 	return map[string]string{
 		v1alpha1.AnnotationRuntimeSource:   p.source,
 		v1alpha1.AnnotationRuntimeRevision: p.revision,
-		v1alpha1.AnnotationRuntimeSnapshot: base64.StdEncoding.EncodeToString(sealed),
+		v1alpha1.AnnotationRuntimeSnapshot: base64.StdEncoding.EncodeToString(start[:]) + p.rest,
 	}
 }
 
@@ -142,7 +150,7 @@ func Of(job *trainer.TrainJob) (*Snapshot, error) {
 	if !sealed {
 		return nil, nil
 	}
-	s, err := unpack(value)
+	s, err := unpack(value + job.Annotations[restKey])
 	if err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationRuntimeSnapshot, err)
 	}
@@ -159,6 +167,12 @@ func Of(job *trainer.TrainJob) (*Snapshot, error) {
 }
 
 func unpack(value string) (*Snapshot, error) {
+	at, rest, ordinary := whenSealed(value)
+	if ordinary {
+		if s := recall(readSeals, rest, at); s != nil {
+			return s, nil
+		}
+	}
 	compressed, err := base64.StdEncoding.DecodeString(value)
 	if err != nil {
 		return nil, err
@@ -186,5 +200,8 @@ func unpack(value string) (*Snapshot, error) {
 		return nil, err
 	}
 	s.SealedAt = reader.ModTime
+	if ordinary {
+		remember(readSeals, rest, s, content)
+	}
 	return s, nil
 }

@@ -156,11 +156,17 @@ func (s *Snapshot) summary() string {
 
 // summarize returns the summary of the runtime in a ConfigMap; "" when there is none.
 func summarize(text string) string {
-	object, err := yamlObject(text)
-	if err != nil {
-		return ""
+	if summary, found := readTexts.Get(text); found {
+		return summary.(string)
 	}
-	return summaryOf(object)
+	summary := ""
+	if object, err := yamlObject(text); err == nil {
+		summary = summaryOf(object)
+	}
+	if len(text) <= recalledSize {
+		readTexts.Add(strings.Clone(text), summary)
+	}
+	return summary
 }
 
 // summaryOf returns the summary of a runtime, with the revision that it has and the one that
@@ -225,11 +231,15 @@ func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapsh
 // FromObject reads the runtime that a TrainingRuntimeSnapshot holds. What says of itself that
 // it is another than it is, is an error.
 func FromObject(object *v1alpha1.TrainingRuntimeSnapshot) (*Snapshot, error) {
+	source, content := object.Spec.Source, object.Spec.RuntimeSpec.Raw
+	key := fmt.Sprintf("%q %d ", []string{object.Namespace, object.Spec.Revision, source.APIVersion, source.Kind, source.Name, string(source.UID)}, source.Generation) + string(content)
+	if s := recall(readObjects, key, object.Spec.SealedAt.Time); s != nil {
+		return s, nil
+	}
 	var spec map[string]any
-	if err := json.Unmarshal(object.Spec.RuntimeSpec.Raw, &spec); err != nil {
+	if err := json.Unmarshal(content, &spec); err != nil {
 		return nil, err
 	}
-	source := object.Spec.Source
 	metadata := map[string]any{"name": source.Name}
 	if source.UID != "" {
 		metadata["uid"], metadata["generation"] = string(source.UID), source.Generation
@@ -245,5 +255,6 @@ func FromObject(object *v1alpha1.TrainingRuntimeSnapshot) (*Snapshot, error) {
 		return nil, fmt.Errorf("the revision of its content is %s, not %s", s.Revision, object.Spec.Revision)
 	}
 	s.SealedAt = object.Spec.SealedAt.Time
+	remember(readObjects, key, s, content)
 	return s, nil
 }

@@ -20,8 +20,8 @@ const (
 	LabelRestartAttempt = "jobset.sigs.k8s.io/restart-attempt"
 )
 
-// JobSet is the view of a JobSet: whether it is held back and whether it is finished. Like the view of the TrainJob it is
-// for reading only.
+// JobSet is the view of a JobSet: whether it is held back, whether it has run and whether it is
+// finished. Like the view of the TrainJob it is for reading only.
 //
 // +kubebuilder:object:root=true
 type JobSet struct {
@@ -45,8 +45,10 @@ type JobSetStatus struct {
 	ReplicatedJobsStatus []ReplicatedJobStatus `json:"replicatedJobsStatus,omitempty"`
 }
 
-// ReplicatedJobStatus is the part of the counts of Jobs that tells of those that have ended.
+// ReplicatedJobStatus is the part of the counts of Jobs that tells of those that run or have ended.
 type ReplicatedJobStatus struct {
+	// Ready counts those whose pods are all ready or have succeeded.
+	Ready     int32 `json:"ready,omitempty"`
 	Succeeded int32 `json:"succeeded,omitempty"`
 	Failed    int32 `json:"failed,omitempty"`
 }
@@ -67,6 +69,12 @@ func (j *JobSet) Suspended() bool { return ptr.Deref(j.Spec.Suspend, false) }
 // Progressed tells whether any of its Jobs has ended.
 func (j *JobSet) Progressed() bool {
 	return slices.ContainsFunc(j.Status.ReplicatedJobsStatus, func(jobs ReplicatedJobStatus) bool { return jobs.Succeeded+jobs.Failed > 0 })
+}
+
+// Ran tells whether it is plain from its counts that pods of it were ready: where it is not, some may
+// have been all the same.
+func (j *JobSet) Ran() bool {
+	return j.Progressed() || slices.ContainsFunc(j.Status.ReplicatedJobsStatus, func(jobs ReplicatedJobStatus) bool { return jobs.Ready > 0 })
 }
 
 // Finished tells whether the JobSet has ended, well or not. Trainer copies that to the

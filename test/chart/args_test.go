@@ -29,7 +29,7 @@ func TestArguments(t *testing.T) {
 			wantReconciler: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
-				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=0", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
 		"a certificate of its own is read from its folder": {
@@ -43,7 +43,7 @@ func TestArguments(t *testing.T) {
 			wantReconciler: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
-				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=0", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
 		"so is one of cert-manager": {
@@ -57,24 +57,24 @@ func TestArguments(t *testing.T) {
 			wantReconciler: []string{
 				"--log-level=info", "--log-format=json",
 				"--health-probe-bind-address=:8081", "--metrics-bind-address=:8080",
-				"--leader-elect=true", "--workers=10", "--kube-api-qps=200", "--kube-api-burst=400", "--warn-before=10m",
+				"--leader-elect=true", "--workers=10", "--kube-api-qps=0", "--kube-api-burst=400", "--warn-before=10m",
 			},
 		},
 		"large numbers are written as the flags read them": {
 			values: []string{
 				"log.level=debug", "log.format=text", "metrics.port=0",
 				"reconciler.workers=2000000", "reconciler.kubeAPI.qps=1000000", "reconciler.kubeAPI.burst=3000000",
-				"reconciler.warnBefore=0s",
+				"reconciler.warnBefore=0s", "pprof.enabled=true",
 			},
 			wantWebhook: []string{
 				"--log-level=debug", "--log-format=text",
-				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--webhook-port=9443",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--pprof-bind-address=localhost:6060", "--webhook-port=9443",
 				"--runtimes-in-use=Deny", "--trainer-user=" + trainerUser, "--kueue-user=" + kueueUser,
 				"--cert-secret=signalbox-webhook-cert", "--service=signalbox-webhook", "--webhook-configuration=signalbox",
 			},
 			wantReconciler: []string{
 				"--log-level=debug", "--log-format=text",
-				"--health-probe-bind-address=:8081", "--metrics-bind-address=0",
+				"--health-probe-bind-address=:8081", "--metrics-bind-address=0", "--pprof-bind-address=localhost:6060",
 				"--leader-elect=true", "--workers=2000000", "--kube-api-qps=1000000", "--kube-api-burst=3000000", "--warn-before=0s",
 			},
 		},

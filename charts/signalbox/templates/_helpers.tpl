@@ -112,6 +112,9 @@ resources:
 {{- else }}
 - --metrics-bind-address=0
 {{- end }}
+{{- if .Values.pprof.enabled }}
+- --pprof-bind-address=localhost:6060
+{{- end }}
 {{- end }}
 
 {{/* Ports that both containers have. Takes the root. */}}

@@ -1,0 +1,261 @@
+package snapshot
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+)
+
+// hold hands an object to the cache, twice, as an informer may.
+func hold[T client.Object](t *testing.T, object T) T {
+	t.Helper()
+	holds, found := heldOf(object)
+	if !found {
+		t.Fatalf("%T is held whole", object)
+	}
+	return holdBy(t, holds.Transform, object)
+}
+
+func holdBy[T client.Object](t *testing.T, transform func(any) (any, error), object T) T {
+	t.Helper()
+	for range 2 {
+		got, err := transform(object)
+		if err != nil || got != any(object) {
+			t.Fatalf("the transform returns %v, %v", got, err)
+		}
+	}
+	return object
+}
+
+func TestCachedTrainJob(t *testing.T) {
+	w := newWorld(t)
+	job := sealedJob(w.s).Label("a", "b").CopyOfMultiKueue().Annotation("team", "x").DeadlineAnnotation("60").Deleting(sealTime).
+		Condition(trainer.ConditionSuspended, metav1.ConditionFalse, "Resumed", sealTime).
+		Condition(trainer.ConditionFailed, metav1.ConditionTrue, trainer.ReasonDeadlineExceeded, sealTime).Obj()
+	job.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	job.OwnerReferences = []metav1.OwnerReference{ownerRef("v1", "Experiment", "1")}
+	job.Spec.Initializer = &trainer.Initializer{Model: &trainer.Fetched{}}
+	seal := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]
+
+	want := job.DeepCopy()
+	want.Finalizers, want.ManagedFields, want.OwnerReferences, want.Spec.Initializer = nil, nil, nil, nil
+	want.Labels = map[string]string{trainer.LabelMultiKueueOrigin: "manager"}
+	delete(want.Annotations, "team")
+	want.Annotations[v1alpha1.AnnotationRuntimeSnapshot], want.Annotations[restKey] = seal[:headSize], seal[headSize:]
+	want.Status.Conditions[0].Message = ""
+	got := hold(t, job)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("in the cache (-want +got):\n%s", diff)
+	}
+	sealed, err := Of(got)
+	if err != nil || text(sealed) != text(w.s) || !sealed.SealedAt.Equal(w.s.SealedAt) || sealed.Source != w.s.Source {
+		t.Errorf("its seal holds %+v, %v; want %+v", sealed, err, w.s)
+	}
+}
+
+func TestCachedTrainJobWithoutSeal(t *testing.T) {
+	for _, seal := range []string{"", "x", "twelve chars"} {
+		job := sealedJob(newWorld(t).s).Annotation(v1alpha1.AnnotationRuntimeSnapshot, seal).Obj()
+		want := job.DeepCopy()
+		if diff := cmp.Diff(want, hold(t, job)); diff != "" {
+			t.Errorf("sealed with %q (-want +got):\n%s", seal, diff)
+		}
+	}
+	bare := newWorld(t).job
+	if got := hold(t, bare.DeepCopy()); !cmp.Equal(got, bare) {
+		t.Errorf("in the cache: %+v", got)
+	}
+}
+
+// Two TrainJobs on one runtime have all in common that is large, whenever they were sealed.
+func TestCachedShares(t *testing.T) {
+	w := newWorld(t)
+	later := *w.s
+	later.SealedAt = w.s.SealedAt.Add(time.Hour)
+	same := func(what, a, b string) {
+		t.Helper()
+		if a != b || a == "" {
+			t.Fatalf("%s: %q and %q", what, a, b)
+		}
+		if unsafe.StringData(a) != unsafe.StringData(b) {
+			t.Errorf("%s is kept twice", what)
+		}
+	}
+	cached := Cached()
+	transform := func(like client.Object) func(any) (any, error) {
+		for kind, holds := range cached {
+			if cmp.Equal(kind, like) {
+				return holds.Transform
+			}
+		}
+		t.Fatalf("%T is held whole", like)
+		return nil
+	}
+	first := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(w.s).Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Obj())
+	second := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(&later).Annotations(later.Pack().Seal(later.SealedAt)).Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Obj())
+	same("the seal", first.Annotations[restKey], second.Annotations[restKey])
+	same("the kind of runtime", *first.Spec.RuntimeRef.Kind, *second.Spec.RuntimeRef.Kind)
+	if first.Annotations[v1alpha1.AnnotationRuntimeSnapshot] == second.Annotations[v1alpha1.AnnotationRuntimeSnapshot] {
+		t.Error("the time of the seal is the same")
+	}
+
+	w.s.SealedAt = later.SealedAt
+	firstFiled, secondFiled := w.filed(), (&world{t: t, job: w.job, s: &later}).filed()
+	holdBy(t, transform(&v1alpha1.TrainingRuntimeSnapshot{}), firstFiled)
+	holdBy(t, transform(&v1alpha1.TrainingRuntimeSnapshot{}), secondFiled)
+	same("the content", unsafe.String(&firstFiled.Spec.RuntimeSpec.Raw[0], 1), unsafe.String(&secondFiled.Spec.RuntimeSpec.Raw[0], 1))
+
+	firstConfig, secondConfig := w.config().Obj(), w.config().Obj()
+	holdBy(t, transform(&corev1.ConfigMap{}), firstConfig)
+	holdBy(t, transform(&corev1.ConfigMap{}), secondConfig)
+	same("the summary", firstConfig.Data[summaryKey], secondConfig.Data[summaryKey])
+}
+
+func TestCachedJobSet(t *testing.T) {
+	w := newWorld(t)
+	jobSet := w.jobSet(w.s.Revision).Annotation("team", "x").Obj()
+	jobSet.Labels = map[string]string{"a": "b"}
+	jobSet.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	jobSet.OwnerReferences = append([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "o", UID: "o"}}, jobSet.OwnerReferences...)
+	jobSet.Status.Conditions = []metav1.Condition{{Type: "Completed", Status: metav1.ConditionTrue, Reason: "R", Message: "m"}}
+	want := jobSet.DeepCopy()
+	want.Labels, want.ManagedFields, want.OwnerReferences = nil, nil, want.OwnerReferences[1:]
+	want.OwnerReferences[0].BlockOwnerDeletion = nil
+	delete(want.Annotations, "team")
+	want.Status.Conditions[0].Message = ""
+	if diff := cmp.Diff(want, hold(t, jobSet)); diff != "" {
+		t.Errorf("in the cache (-want +got):\n%s", diff)
+	}
+	if !metav1.IsControlledBy(jobSet, w.job) {
+		t.Error("it lost its owner")
+	}
+}
+
+func TestCachedConfigMap(t *testing.T) {
+	w := newWorld(t)
+	holds, _ := heldOf(&corev1.ConfigMap{})
+	if !holds.Label.Matches(labelSet{v1alpha1.LabelRuntimeRevision: ""}) || holds.Label.Matches(labelSet{"a": "b"}) {
+		t.Errorf("selects %s", holds.Label)
+	}
+	config := w.config().Obj()
+	config.BinaryData = map[string][]byte{"b": {1}}
+	config.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	want := w.config().Obj()
+	want.Data = map[string]string{summaryKey: w.s.summary()}
+	want.OwnerReferences[0].BlockOwnerDeletion = nil
+	if diff := cmp.Diff(want, hold(t, config)); diff != "" {
+		t.Errorf("in the cache (-want +got):\n%s", diff)
+	}
+	for _, empty := range []*corev1.ConfigMap{{}, {Data: map[string]string{"runtime": "\t- {"}}, {Data: map[string]string{"other": "x"}}} {
+		if got := hold(t, empty); !cmp.Equal(got.Data, map[string]string{summaryKey: ""}) {
+			t.Errorf("of nothing: %+v", got.Data)
+		}
+	}
+	if other, err := holds.Transform(w.filed()); err != nil || !cmp.Equal(other, any(w.filed())) {
+		t.Errorf("another object became %+v, %v", other, err)
+	}
+}
+
+func TestCachedTrainingRuntimeSnapshot(t *testing.T) {
+	w := newWorld(t)
+	filed := w.filed()
+	filed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	want := w.filed()
+	want.OwnerReferences[0].BlockOwnerDeletion = nil
+	if diff := cmp.Diff(want, hold(t, filed)); diff != "" {
+		t.Errorf("in the cache (-want +got):\n%s", diff)
+	}
+}
+
+// What is kept of seals that were read before changes nothing about what is read.
+func TestOfTwice(t *testing.T) {
+	w := newWorld(t)
+	other := take(t, torch().Image("image:other"))
+	other.SealedAt = w.s.SealedAt
+	late := *w.s
+	late.SealedAt = w.s.SealedAt.Add(time.Minute)
+	for range 2 {
+		for _, s := range []*Snapshot{w.s, &late, other} {
+			got, err := Of(sealedJob(s).Annotations(s.Pack().Seal(s.SealedAt)).Obj())
+			if err != nil || text(got) != text(s) || !got.SealedAt.Equal(s.SealedAt) || got.Revision != s.Revision {
+				t.Fatalf("Of = %+v, %v; want %+v", got, err, s)
+			}
+		}
+	}
+	seal := sealedJob(w.s).Obj().Annotations[v1alpha1.AnnotationRuntimeSnapshot]
+	compressed, err := base64.StdEncoding.DecodeString(seal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func([]byte){
+		"another magic number": func(head []byte) { head[0]++ },
+		"another method":       func(head []byte) { head[2]++ },
+		"flags":                func(head []byte) { head[3] = 4 },
+	} {
+		broken := append([]byte(nil), compressed...)
+		change(broken)
+		job := sealedJob(w.s).Annotation(v1alpha1.AnnotationRuntimeSnapshot, base64.StdEncoding.EncodeToString(broken)).Obj()
+		if got, err := Of(job); err == nil {
+			t.Errorf("%s: Of = %+v, want an error", what, got)
+		}
+	}
+	for what, value := range map[string]string{"cut": seal[:len(seal)-8], "no rest": seal[:headSize], "not base64": seal[:headSize] + "!"} {
+		if got, err := Of(sealedJob(w.s).Annotation(v1alpha1.AnnotationRuntimeSnapshot, value).Obj()); err == nil {
+			t.Errorf("%s: Of = %+v, want an error", what, got)
+		}
+	}
+}
+
+// The same for TrainingRuntimeSnapshots.
+func TestFromObjectTwice(t *testing.T) {
+	w := newWorld(t)
+	change := func(edit func(*v1alpha1.TrainingRuntimeSnapshot)) *v1alpha1.TrainingRuntimeSnapshot {
+		return w.filed(edit)
+	}
+	later := metav1.NewTime(w.s.SealedAt.Add(time.Minute))
+	for range 2 {
+		got, err := FromObject(w.filed())
+		if err != nil || text(got) == "" || got.Source != w.s.Source || !got.SealedAt.Equal(w.s.SealedAt) {
+			t.Fatalf("FromObject = %+v, %v", got, err)
+		}
+		got, err = FromObject(change(func(filed *v1alpha1.TrainingRuntimeSnapshot) { filed.Spec.SealedAt = later }))
+		if err != nil || !got.SealedAt.Equal(later.Time) {
+			t.Fatalf("sealed later: %+v, %v", got, err)
+		}
+		got, err = FromObject(change(func(filed *v1alpha1.TrainingRuntimeSnapshot) { filed.Spec.Source.Name = "other" }))
+		if err != nil || got.Source.Name != "other" {
+			t.Fatalf("of another runtime: %+v, %v", got, err)
+		}
+		if got, err := FromObject(change(func(filed *v1alpha1.TrainingRuntimeSnapshot) { filed.Spec.Revision = strings.Repeat("0", 16) })); err == nil {
+			t.Fatalf("of another revision: %+v", got)
+		}
+	}
+}
+
+// A large snapshot is read anew each time: who can write seals must not be able to fill memory.
+func TestLargeIsNotRecalled(t *testing.T) {
+	for what, value := range map[string]any{
+		"many bytes":  strings.Repeat("x", recalledSize),
+		"many values": make([]any, recalledValues),
+	} {
+		s := take(t, torch().Container("extra", value))
+		s.SealedAt = sealTime.Truncate(time.Second)
+		job := sealedJob(s).Obj()
+		if _, err := Of(job); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := readSeals.Get(job.Annotations[v1alpha1.AnnotationRuntimeSnapshot][headSize:]); found {
+			t.Errorf("%s are kept", what)
+		}
+	}
+}
