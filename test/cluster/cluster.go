@@ -48,6 +48,10 @@ type Options struct {
 	// Nodes is the number of fake nodes, 2 if it is 0. Each has 64 CPUs, 512 GiB of
 	// memory, 8 nvidia.com/gpu and room for 1000 pods.
 	Nodes int
+	// Unthrottled lifts the limits that the neighbours put on their own requests to the API
+	// server: what is measured is then the work, not a limit. By default they have those that
+	// they are released with, or such as let tests be fast.
+	Unthrottled bool
 	// CompletePodsAfter is how long the pods of Jobs run until they succeed. With 0
 	// they run until a test patches their status.phase to Succeeded or Failed.
 	CompletePodsAfter time.Duration
@@ -71,6 +75,9 @@ type Cluster struct {
 	Kubeconfig string
 	// Kubectl is the path of a kubectl of the cluster's version.
 	Kubectl string
+	// EtcdURL is where etcd serves its clients, without TLS. The API server's objects are below
+	// /registry.
+	EtcdURL string
 	// Dir is the cluster's own folder, with the logs of all parts in Dir/logs. Close
 	// removes it.
 	Dir string
@@ -89,7 +96,6 @@ type Cluster struct {
 	ports      *ports
 	certs      *certs
 	http       *http.Client
-	etcdURL    string
 	log        *progress
 	parts      []*Process
 	kubelet    *kubelet

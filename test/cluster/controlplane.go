@@ -49,21 +49,21 @@ func (c *Cluster) env(user string) []string {
 }
 
 func (c *Cluster) newEtcd() *Process {
-	c.etcdURL = "http://" + address(c.ports.take())
+	c.EtcdURL = "http://" + address(c.ports.take())
 	peers := "http://" + address(c.ports.take())
 	p := c.part(binaries.Etcd, c.binaries[binaries.Etcd], adminUser,
-		"--data-dir="+filepath.Join(c.Dir, "etcd"), "--listen-client-urls="+c.etcdURL, "--advertise-client-urls="+c.etcdURL,
+		"--data-dir="+filepath.Join(c.Dir, "etcd"), "--listen-client-urls="+c.EtcdURL, "--advertise-client-urls="+c.EtcdURL,
 		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers,
 		"--log-level=warn",
 		// The data need not outlive the machine, and tests wait for every write.
 		"--unsafe-no-fsync")
-	p.ready = c.healthy(c.etcdURL + "/health")
+	p.ready = c.healthy(c.EtcdURL + "/health")
 	return p
 }
 
 func (c *Cluster) newAPIServer(port int) *Process {
 	p := c.part(binaries.APIServer, c.binaries[binaries.APIServer], adminUser,
-		"--etcd-servers="+c.etcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--etcd-servers="+c.EtcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 		"--cert-dir="+filepath.Join(c.Dir, "apiserver"),
 		"--tls-cert-file="+c.certs.file("tls.crt"), "--tls-private-key-file="+c.certs.file("tls.key"),
 		"--authorization-mode=RBAC", "--token-auth-file="+c.tokenFile(),
@@ -89,16 +89,38 @@ func (c *Cluster) newControllerManager() *Process {
 	if c.options.Pods {
 		controllers += "," + podControllers
 	}
-	return c.component(binaries.ControllerManager, controllerManagerUser,
-		"--controllers="+controllers, "--use-service-account-credentials=false",
-		"--kube-api-qps=200", "--kube-api-burst=400",
+	args := []string{
+		"--controllers=" + controllers, "--use-service-account-credentials=false",
 		// kwok's nodes send no heartbeats. Without this they would be taken for lost every few minutes,
 		// and their pods for not ready.
-		"--node-monitor-grace-period=24h")
+		"--node-monitor-grace-period=24h",
+	}
+	return c.component(binaries.ControllerManager, controllerManagerUser, append(args, c.rateFlags()...)...)
 }
 
 func (c *Cluster) newScheduler() *Process {
-	return c.component(binaries.Scheduler, schedulerUser, "--kube-api-qps=200", "--kube-api-burst=400")
+	return c.component(binaries.Scheduler, schedulerUser, c.rateFlags()...)
+}
+
+// unthrottled is a limit, in requests a second and at once, that no part of a test's cluster
+// comes near. Not all parts know how to have none.
+const unthrottled = 100000
+
+// rateFlags are how many requests a component of Kubernetes may make.
+func (c *Cluster) rateFlags() []string {
+	if c.options.Unthrottled {
+		return []string{fmt.Sprintf("--kube-api-qps=%d", unthrottled), fmt.Sprintf("--kube-api-burst=%d", unthrottled)}
+	}
+	return []string{"--kube-api-qps=200", "--kube-api-burst=400"}
+}
+
+// rateConfig adds to the configuration of a neighbour how many requests it may make; by default
+// it says nothing.
+func (c *Cluster) rateConfig(config object) object {
+	if c.options.Unthrottled {
+		config["clientConnection"] = object{"qps": unthrottled, "burst": unthrottled}
+	}
+	return config
 }
 
 func (c *Cluster) component(name, user string, args ...string) *Process {

@@ -14,7 +14,7 @@ const jobSetNamespace = "jobset-system"
 
 func (c *Cluster) newJobSet(webhookPort int, urls []string) (*Process, error) {
 	probe := address(c.ports.take())
-	config, err := c.writeConfig(binaries.JobSet, object{
+	config, err := c.writeConfig(binaries.JobSet, c.rateConfig(object{
 		"apiVersion":             "config.jobset.x-k8s.io/v1alpha1",
 		"kind":                   "Configuration",
 		"health":                 object{"healthProbeBindAddress": probe},
@@ -22,7 +22,7 @@ func (c *Cluster) newJobSet(webhookPort int, urls []string) (*Process, error) {
 		"webhook":                object{"host": "127.0.0.1", "port": webhookPort, "certDir": c.certs.dir},
 		"leaderElection":         object{"leaderElect": false},
 		"internalCertManagement": object{"enable": false},
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

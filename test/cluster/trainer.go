@@ -16,7 +16,7 @@ const trainerNamespace = "kubeflow-system"
 
 func (c *Cluster) newTrainer(webhookPort int, urls []string) (*Process, error) {
 	probe := address(c.ports.take())
-	config, err := c.writeConfig(binaries.Trainer, object{
+	config, err := c.writeConfig(binaries.Trainer, c.rateConfig(object{
 		"apiVersion":     "config.trainer.kubeflow.org/v1alpha1",
 		"kind":           "Configuration",
 		"health":         object{"healthProbeBindAddress": probe},
@@ -32,7 +32,7 @@ func (c *Cluster) newTrainer(webhookPort int, urls []string) (*Process, error) {
 			"resourceLock": "leases", "leaseDuration": "60s", "renewDeadline": "40s", "retryPeriod": "500ms",
 		},
 		"controller": object{"groupKindConcurrency": object{"TrainJob.trainer.kubeflow.org": 5}},
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
