@@ -12,13 +12,13 @@ HELM := $(GO) tool -modfile=tools/helm/go.mod helm
 GOVULNCHECK := $(GO) tool -modfile=tools/govulncheck/go.mod govulncheck
 # What it writes names the hashes of its own program: these do not depend on this machine's paths.
 CYCLONEDX := CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool -modfile=tools/cyclonedx/go.mod cyclonedx-gomod
-MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tools/golangci-lint tools/helm tools/helm3 tools/helm-unittest tools/promtool tools/cyclonedx tools/govulncheck
+MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tools/golangci-lint tools/helm tools/helm3 tools/helm-unittest tools/promtool tools/cyclonedx tools/govulncheck tools/plot
 
 # The race detector needs cgo and a C compiler; without them the tests run without it.
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
 # Tests that start a control plane, one package after the other.
-CLUSTER_TESTS := ./test/cluster/... ./test/install/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/...
+CLUSTER_TESTS := ./test/cluster/... ./test/install/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/... ./test/bench
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of. Those of the chart do nothing side by side, so they need no race detector, with
 # which evaluating CEL takes minutes.
@@ -26,6 +26,9 @@ UNCACHED := -count=1
 # How many tests of a package run side by side: they wait more than they work.
 PARALLEL ?= 6
 FUZZ_TIME ?= 30s
+# Which benches run, with commas between them: empty for all. And where their figures go.
+BENCH ?=
+BENCH_OUT ?= .bin/bench
 
 CONTAINER_TOOL ?= docker
 IMAGE ?= ghcr.io/signalbox-dev/signalbox
@@ -110,7 +113,8 @@ test: control-plane test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, and the fuzz targets on their seeds.
 	@$(if $(RACE),,echo "no C compiler or no cgo: the tests run without the race detector")
-	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(chaos|chart|cluster|e2e|install|integration|multikueue|release)(/|$$)')
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(bench$$|(chaos|chart|cluster|e2e|install|integration|multikueue|release)(/|$$))')
+	$(GO) -C tools/plot test $(RACE) ./...
 	@# The first time, building Prometheus's tool for the alerts takes minutes.
 	$(GO) test $(UNCACHED) -timeout 30m ./test/chart
 	PLATFORMS='$(PLATFORMS)' $(GO) test $(UNCACHED) -timeout 30m ./test/release
@@ -124,6 +128,11 @@ soak: ## Run in full: parts killed at random for 15 minutes, 1000 suspended Trai
 	$(GO) test $(RACE) $(UNCACHED) -v -timeout 90m ./test/chaos -args \
 		-chaos.jobs=200 -chaos.duration=15m -chaos.suspended=1000 -chaos.quiet=10m
 	$(GO) test $(RACE) $(UNCACHED) -v -timeout 30m ./test/e2e -run 'TestTTLOfThousandsAtOnce$$' -args -ttl.finished=5000
+
+.PHONY: bench
+bench: ## Measure what Signalbox costs, beside stock, by all benches or BENCH (admission,load): tables and plots into BENCH_OUT (.bin/bench).
+	$(GO) run ./test/bench -only '$(BENCH)' -out $(BENCH_OUT)
+	$(GO) -C tools/plot run . $(abspath $(BENCH_OUT))
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_TIME (30s).
@@ -141,6 +150,7 @@ generate: ## Write the generated code anew.
 .PHONY: lint
 lint: ## Run the linters.
 	$(GOLANGCI_LINT) run ./...
+	cd tools/plot && $(GO) tool -modfile=../golangci-lint/go.mod golangci-lint run ./...
 
 .PHONY: verify
 verify: lint ## Check that generated code and modules are as they should be, and lint.

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/api/v1alpha1"
+	"github.com/signalbox-dev/signalbox/test/bench/figures"
+	"github.com/signalbox-dev/signalbox/test/cluster"
+)
+
+// way is who ends the TrainJobs.
+type way string
+
+const (
+	// bySignalbox: deadlines that Trainer does not know of.
+	bySignalbox way = "Signalbox"
+	// byStock: deadlines of Trainer alone, without Signalbox.
+	byStock way = "stock"
+	// byClient: no deadlines, and a client that does to each TrainJob what must be done, as fast as
+	// it can.
+	byClient way = "bare limit"
+)
+
+// ways are in the order of the tables.
+var ways = []way{bySignalbox, byStock, byClient}
+
+// round is so many TrainJobs that end in the same second, a few times over.
+type round struct {
+	size, times int
+	// apart is the time between two of the times.
+	apart time.Duration
+}
+
+var (
+	rounds      = []round{{10, 10, 2 * time.Second}, {100, 3, 5 * time.Second}, {1000, 1, 0}}
+	shortRounds = []round{{10, 3, time.Second}, {50, 1, 0}}
+	// fullRound takes some 40 minutes in the three ways on two cores: 5000 TrainJobs must run first.
+	fullRound = round{5000, 1, 0}
+)
+
+// fullVariable is the environment variable that, set to anything, adds fullRound.
+const fullVariable = "EXPIRY_FULL"
+
+// nodesFor is how many nodes have room for the pods of the largest round.
+const nodesFor = 8
+
+// expiry measures how long after their deadlines TrainJobs are Failed and their pods gone.
+func expiry(ctx context.Context, o options) (*figures.Report, error) {
+	of := rounds
+	if os.Getenv(fullVariable) != "" {
+		of = append(slices.Clone(rounds), fullRound)
+	}
+	if o.short {
+		of = shortRounds
+	}
+	found := expiryFigures{ends: map[way]map[int][]ends{}, observer: map[way]map[int]float64{}}
+	for _, w := range ways {
+		if err := found.measure(ctx, w, of); err != nil {
+			return nil, fmt.Errorf("%s: %w", w, err)
+		}
+	}
+	return found.report(of), nil
+}
+
+// expiryFigures is what was measured.
+type expiryFigures struct {
+	// ends holds by way and size one element for each time.
+	ends map[way]map[int][]ends
+	// costs is what Signalbox's reconciler took, by size.
+	costs map[int]endCost
+	// told is the time from the answer to the bare client to the news of it.
+	told figures.Samples
+	// observer is the share of the machine's processors that this process took while TrainJobs ended,
+	// by way and size.
+	observer map[way]map[int]float64
+}
+
+// measure takes all rounds in one way, in a cluster of its own.
+func (f *expiryFigures) measure(ctx context.Context, w way, of []round) (err error) {
+	c, err := cluster.Start(ctx, cluster.Options{
+		Signalbox: w == bySignalbox, Unthrottled: true, Nodes: nodesFor, Log: os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	e, err := newEnder(ctx, c, w)
+	if err != nil {
+		return err
+	}
+	defer e.watcher.stop()
+	f.ends[w] = map[int][]ends{}
+	if w == bySignalbox {
+		f.costs = e.costs
+	}
+	f.observer[w] = e.observer
+	for _, r := range of {
+		found, err := e.take(ctx, r)
+		if err != nil {
+			return fmt.Errorf("%d at once: %w", r.size, err)
+		}
+		f.ends[w][r.size] = found
+		fmt.Fprintf(os.Stderr, "%s: %d at once: Failed %s, pods gone %s\n", w, r.size, found[0].whole(failed), found[0].whole(gone))
+	}
+	f.told = append(f.told, e.told...)
+	return nil
+}
+
+// ender has TrainJobs end in one way.
+type ender struct {
+	*cluster.Cluster
+	way     way
+	watcher *watcher
+	client  *bareClient
+	// each is how long a TrainJob took, in the last round, from its creation until it ran, with all
+	// others.
+	each time.Duration
+
+	// As in expiryFigures, by size.
+	told     figures.Samples
+	costs    map[int]endCost
+	observer map[int]float64
+}
+
+// Before any round is known: how long a TrainJob takes to run, and what is added to that.
+const (
+	eachAtFirst = 150 * time.Millisecond
+	margin      = 6 * time.Second
+)
+
+// creators is how many TrainJobs are created side by side.
+const creators = 24
+
+func newEnder(ctx context.Context, c *cluster.Cluster, w way) (*ender, error) {
+	e := &ender{Cluster: c, way: w, each: eachAtFirst, costs: map[int]endCost{}, observer: map[int]float64{}}
+	probe := trainJob("default", "probe", builtIn, nil)
+	err := c.Client.Create(ctx, probe, client.DryRunAll)
+	if stamped := probe.GetAnnotations()[v1alpha1.AnnotationResumedAt] != ""; err == nil && stamped != (w == bySignalbox) {
+		err = fmt.Errorf("a new TrainJob is stamped: %v", stamped)
+	}
+	if err == nil && w == byClient {
+		e.client, err = newBareClient(ctx, c)
+	}
+	if err == nil {
+		e.watcher, err = watch(ctx, c.Config)
+	}
+	return e, err
+}
+
+// take creates the TrainJobs of the round, lets them end and tells how they did.
+func (e *ender) take(ctx context.Context, r round) ([]ends, error) {
+	count := r.size * r.times
+	began := time.Now()
+	// The first deadline is the beginning of a second.
+	first := began.Add(margin + time.Duration(count)*e.each*4/3).Truncate(time.Second)
+	var namespaces []string
+	for i := range r.times {
+		namespace := fmt.Sprintf("expiry-%d-%d", r.size, i)
+		object := &corev1.Namespace{}
+		object.Name = namespace
+		if err := e.Client.Create(ctx, object); err != nil {
+			return nil, err
+		}
+		namespaces = append(namespaces, namespace)
+	}
+	var group errgroup.Group
+	group.SetLimit(creators)
+	for i := range count {
+		at := first.Add(time.Duration(i%r.times) * r.apart)
+		group.Go(func() error { return e.create(ctx, namespaces[i%r.times], fmt.Sprint("job-", i/r.times), at) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d TrainJobs are created after %s\n", e.way, count, time.Since(began).Round(time.Second))
+	if err := e.watcher.running(ctx, namespaces, count); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	e.each = took / time.Duration(count)
+	fmt.Fprintf(os.Stderr, "%s: they run after %s\n", e.way, took.Round(time.Second))
+	if rest := time.Until(first); rest < 0 {
+		return nil, fmt.Errorf("the TrainJobs ran %s after the first deadline", -rest)
+	}
+	return e.measured(ctx, namespaces, r, first)
+}
+
+// measured waits for the first deadline, and has measured what is taken until all have ended.
+func (e *ender) measured(ctx context.Context, namespaces []string, r round, first time.Time) ([]ends, error) {
+	// When they were announced there is nothing more to do until then.
+	if err := sleepUntil(ctx, first.Add(-time.Second)); err != nil {
+		return nil, err
+	}
+	var before, after endCost
+	var err error
+	if e.Reconciler != nil {
+		before, err = costOf(ctx, e.Reconciler)
+	}
+	if err == nil {
+		err = sleepUntil(ctx, first)
+	}
+	if err != nil {
+		return nil, err
+	}
+	taken := share()
+	found, err := e.end(ctx, namespaces, r, first)
+	e.observer[r.size] = taken()
+	if err == nil && e.Reconciler != nil {
+		after, err = costOf(ctx, e.Reconciler)
+		e.costs[r.size] = after.since(before)
+	}
+	return found, err
+}
+
+// end waits until the TrainJobs have ended, and tells how.
+func (e *ender) end(ctx context.Context, namespaces []string, r round, first time.Time) ([]ends, error) {
+	for i, namespace := range namespaces {
+		if e.client == nil {
+			break // they end by themselves
+		}
+		if err := sleepUntil(ctx, first.Add(time.Duration(i)*r.apart)); err != nil {
+			return nil, err
+		}
+		e.watcher.due(namespace, time.Now())
+		answered, err := e.client.end(ctx, namespace, r.size)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.watcher.over(ctx, namespaces[i:i+1]); err != nil {
+			return nil, err
+		}
+		e.told = append(e.told, e.watcher.since(answered)...)
+	}
+	if err := e.watcher.over(ctx, namespaces); err != nil {
+		return nil, err
+	}
+	var found []ends
+	for _, namespace := range namespaces {
+		found = append(found, e.watcher.ends(namespace))
+	}
+	return found, nil
+}
+
+// sleepUntil waits until that instant; it returns at once when it is past.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(at)):
+		return nil
+	}
+}
+
+// create creates a TrainJob that is to end in the second that begins at that instant.
+func (e *ender) create(ctx context.Context, namespace, name string, at time.Time) error {
+	spec := map[string]any{}
+	// Trainer counts from the whole second of the creation.
+	seconds := int64(at.Sub(time.Now().Truncate(time.Second)) / time.Second)
+	if seconds < 1 {
+		return errors.New("the deadline comes before all TrainJobs are created")
+	}
+	if e.way == byStock {
+		spec["activeDeadlineSeconds"] = seconds
+	}
+	job := trainJob(namespace, name, builtIn, spec)
+	if e.way == bySignalbox {
+		job.SetAnnotations(map[string]string{v1alpha1.AnnotationActiveDeadlineSeconds: fmt.Sprint(seconds)})
+	}
+	if err := e.Client.Create(ctx, job); err != nil {
+		return fmt.Errorf("create TrainJob: %w", err)
+	}
+	start := job.GetCreationTimestamp().Time
+	if e.way == bySignalbox {
+		stamp, err := time.Parse(time.RFC3339Nano, job.GetAnnotations()[v1alpha1.AnnotationResumedAt])
+		if err != nil {
+			return fmt.Errorf("TrainJob %s: %w", name, err)
+		}
+		if stamp.After(start) {
+			start = stamp
+		}
+	}
+	deadline := start.Add(time.Duration(seconds) * time.Second)
+	e.watcher.expect(namespace, name, deadline)
+	return nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/signalbox-dev/signalbox/internal/trainer"
+	"github.com/signalbox-dev/signalbox/test/cluster"
+)
+
+// bareWorkers is how many TrainJobs the bare client works on side by side: as many as Signalbox's
+// reconciler does.
+const bareWorkers = 10
+
+// bareUser is who the bare client is. The API server queues its requests as those of any service
+// account; those of the cluster's admin would be exempt.
+const bareUser = "system:serviceaccount:default:bare-client"
+
+// bareClient ends TrainJobs by what cannot be left out: the status and the deletion.
+type bareClient struct{ client.Client }
+
+func newBareClient(ctx context.Context, c *cluster.Cluster) (*bareClient, error) {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "bare-client"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: bareUser}},
+	}
+	if err := c.Client.Create(ctx, binding); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := trainer.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	opened, err := client.New(c.ConfigFor(bareUser), client.Options{Scheme: scheme})
+	return &bareClient{opened}, err
+}
+
+// end ends the TrainJobs job-0, job-1 and so on of the namespace, and returns when each status was
+// stored.
+func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[client.ObjectKey]time.Time, error) {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
+		Type: trainer.ConditionFailed, Status: metav1.ConditionTrue, Reason: trainer.ReasonDeadlineExceeded,
+		Message: "active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds)", LastTransitionTime: metav1.Now(),
+	}}}})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	answered := map[client.ObjectKey]time.Time{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(bareWorkers)
+	for i := range count {
+		group.Go(func() error {
+			job, jobSet := &trainer.TrainJob{}, &trainer.JobSet{}
+			job.Namespace, job.Name = namespace, fmt.Sprint("job-", i)
+			jobSet.Namespace, jobSet.Name = job.Namespace, job.Name
+			if err := b.Status().Patch(ctx, job, client.RawPatch(types.MergePatchType, patch)); err != nil {
+				return fmt.Errorf("set Failed: %w", err)
+			}
+			mu.Lock()
+			answered[client.ObjectKeyFromObject(job)] = time.Now()
+			mu.Unlock()
+			if err := b.Delete(ctx, jobSet, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				return fmt.Errorf("delete JobSet: %w", err)
+			}
+			return nil
+		})
+	}
+	return answered, group.Wait()
+}
