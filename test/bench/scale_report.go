@@ -22,7 +22,7 @@ func scaleReport(found []scaleFigures, rest time.Duration) *figures.Report {
 	report := &figures.Report{
 		Title: "How the reconciler and the webhook start, and what they cost at rest, with many TrainJobs that have deadlines",
 		Notes: []string{
-			"Trainer and JobSet do not run. All TrainJobs are active and sealed, with a deadline in 30 days and a runtime of 1 KB, in 50 namespaces; " +
+			"Trainer, JobSet and the controller manager do not run. All TrainJobs are active and sealed, with a deadline in 30 days and a runtime of 1 KB, in 50 namespaces; " +
 				"beside each stand the TrainingRuntimeSnapshot and the ConfigMap that Signalbox keeps. They were copied into etcd.",
 			fmt.Sprintf("At rest is over %s, %s after the start. Requests by the reconciler at rest include the renewals of its Lease, one in two seconds (PUT).", rest, min(settle, rest)),
 		},
