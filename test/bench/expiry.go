@@ -133,8 +133,8 @@ type ender struct {
 
 // Before any round is known: how long a TrainJob takes to run, and what is added to that.
 const (
-	eachAtFirst = 150 * time.Millisecond
-	margin      = 6 * time.Second
+	eachAtFirst = 300 * time.Millisecond
+	margin      = 20 * time.Second
 )
 
 // creators is how many TrainJobs are created side by side.
