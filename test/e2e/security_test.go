@@ -216,14 +216,19 @@ func TestSecurityOrphansHaveNoDeadline(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	editor := s.editor()
-	s.must(editor.Create(s.ctx, s.trainJob("job", deadlineAnnotation(10))))
+	// Long enough for a busy machine to have it orphaned before its deadline.
+	const limit = 40
+	s.must(editor.Create(s.ctx, s.trainJob("job", deadlineAnnotation(limit))))
 	s.running("job")
-	end := s.stamp(s.get("job")).Add(10 * time.Second)
+	end := s.stamp(s.get("job")).Add(limit * time.Second)
 	s.must(editor.Delete(s.ctx, s.trainJob("job"), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	s.eventually("the end of the TrainJob", func() (bool, string) {
 		err := s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(s.trainJob("job")), s.trainJob("job"))
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
+	if now := time.Now(); !now.Before(end) {
+		t.Fatalf("the TrainJob was gone %s after its deadline", now.Sub(end))
+	}
 	for ; time.Now().Before(end.Add(3 * time.Second)); time.Sleep(100 * time.Millisecond) {
 		if s.jobSet() == nil {
 			t.Fatal("the JobSet is gone")
