@@ -26,8 +26,10 @@ UNCACHED := -count=1
 # How many tests of a package run side by side: they wait more than they work.
 PARALLEL ?= 6
 FUZZ_TIME ?= 30s
-# Which benches run, with commas between them: empty for all. And where their figures go.
+# Which benches run, with commas between them: empty for all. With FULL also what takes long. And
+# where their figures go.
 BENCH ?=
+FULL ?=
 BENCH_OUT ?= .bin/bench
 
 CONTAINER_TOOL ?= docker
@@ -131,7 +133,7 @@ soak: ## Run in full: parts killed at random for 15 minutes, 1000 suspended Trai
 
 .PHONY: bench
 bench: ## Measure what Signalbox costs, beside stock, by all benches or BENCH (admission,load): tables and plots into BENCH_OUT (.bin/bench).
-	$(GO) run ./test/bench -only '$(BENCH)' -out $(BENCH_OUT)
+	$(GO) run ./test/bench -only '$(BENCH)' -out $(BENCH_OUT) $(if $(FULL),-full)
 	$(GO) -C tools/plot run . $(abspath $(BENCH_OUT))
 
 .PHONY: fuzz

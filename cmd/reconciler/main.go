@@ -4,9 +4,16 @@ package main
 
 import (
 	"context"
+	"os"
+	"runtime/debug"
 
 	"github.com/signalbox-dev/signalbox/internal/command"
 )
+
+// garbage is how much garbage may pile up, in percent of what is in use, before it is collected. What
+// the reconciler holds is for long, a note of every TrainJob, and Go's own 100 would have it take
+// twice of that.
+const garbage = 50
 
 func main() { command.Main("reconciler", run) }
 
@@ -15,6 +22,9 @@ func run(ctx context.Context, args []string) error {
 	options, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
 	}
 	mgr, err := newManager(options)
 	if err != nil {

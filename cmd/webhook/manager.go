@@ -120,7 +120,7 @@ func newManager(ctx context.Context, o options) (ctrl.Manager, error) {
 		Scheme: scheme,
 		Cache:  cached(o),
 		// A request that is never answered must not hold a worker for ever.
-		Controller:             config.Controller{ReconciliationTimeout: command.RequestTimeout},
+		Controller:             config.Controller{ReconciliationTimeout: command.RequestTimeout, CacheSyncTimeout: command.SyncTimeout},
 		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.ProbeAddress,
 		PprofBindAddress:       o.PprofAddress,

@@ -28,6 +28,10 @@ const DefaultNamespace = "signalbox-system"
 // It fits into the 30 s that a pod has, of which the webhook serves on for 10.
 const StopTimeout = 15 * time.Second
 
+// SyncTimeout is how long a command may take to read what it follows, before it gives up and is
+// started anew. With a hundred thousand TrainJobs that takes minutes where the API server is slow.
+const SyncTimeout = 10 * time.Minute
+
 // RequestTimeout is how long one pass of a reconciler may take, with all its requests.
 const RequestTimeout = 30 * time.Second
 

@@ -15,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -62,6 +64,11 @@ func newBench(t testing.TB, objects ...client.Object) *bench {
 		Clock:   b.clock,
 		Trainer: &trainer.Detector{CRDs: store},
 		Metrics: figures,
+	}
+	b.setLedgers(store)
+	for _, l := range []*ledger{b.Reconciler.configMaps, b.Reconciler.filed} {
+		l.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		t.Cleanup(l.queue.ShutDown)
 	}
 	return b
 }
@@ -109,9 +116,6 @@ func (b *bench) cached(ctx context.Context, store client.WithWatch, key client.O
 	if !found {
 		return nil
 	}
-	if holds.Label != nil && !holds.Label.Matches(labelSet(object.GetLabels())) {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
-	}
 	_, err := holds.Transform(object)
 	return err
 }
@@ -125,12 +129,6 @@ func heldOf(object client.Object) (cache.ByObject, bool) {
 	}
 	return cache.ByObject{}, false
 }
-
-type labelSet map[string]string
-
-func (l labelSet) Has(label string) bool              { _, found := l[label]; return found }
-func (l labelSet) Get(label string) string            { return l[label] }
-func (l labelSet) Lookup(label string) (string, bool) { value, found := l[label]; return value, found }
 
 // write does one write, or answers with the fault that is set for it.
 func (b *bench) write(write string, do func() error) error {
@@ -218,8 +216,31 @@ func (b *bench) delete(t testing.TB) func(context.Context, client.WithWatch, cli
 	}
 }
 
+// catchUp has the ledgers know of what is stored, as they do a moment later.
+func (b *bench) catchUp(t testing.TB) {
+	t.Helper()
+	for _, l := range []*ledger{b.Reconciler.configMaps, b.Reconciler.filed} {
+		list := l.list()
+		if err := b.store.List(t.Context(), list, l.options...); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := meta.ExtractList(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read []any
+		for _, object := range objects {
+			read = append(read, object)
+		}
+		if err := l.Replace(read, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (b *bench) reconcile(t testing.TB) (reconcile.Result, error) {
 	t.Helper()
+	b.catchUp(t)
 	return b.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}})
 }
 

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,27 +12,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
 
-// Cached is what the cache of the reconcilers must hold of each TrainJob and what belongs to it: no
-// more than they read, and once what many of them have in common. Of the ConfigMaps it holds those
-// that the reconciler looks after, with a summary for the content. The objects are for reading:
-// they share memory.
+// Cached is what the cache of the reconcilers must hold of each TrainJob and its JobSet: no more than
+// they read, and once what many of them have in common. The objects are for reading: they share
+// memory.
 func Cached() map[client.Object]cache.ByObject {
 	pool := shared.NewPool()
-	labelled, err := labels.NewRequirement(v1alpha1.LabelRuntimeRevision, selection.Exists, nil)
-	if err != nil {
-		panic(err)
-	}
 	return map[client.Object]cache.ByObject{
 		&trainer.TrainJob{}: {Transform: transform(func(job *trainer.TrainJob) {
 			trainer.Trim(job, pool)
 			split(job.Annotations, pool)
 		})},
 		&trainer.JobSet{}: {Transform: transform(func(jobSet *trainer.JobSet) { trainer.TrimJobSet(jobSet, pool) })},
-		&corev1.ConfigMap{}: {
-			Label:     labels.NewSelector().Add(*labelled),
-			Transform: transform(func(config *corev1.ConfigMap) { trimConfigMap(config, pool) }),
-		},
-		&v1alpha1.TrainingRuntimeSnapshot{}: {Transform: transform(func(filed *v1alpha1.TrainingRuntimeSnapshot) { trimFiled(filed, pool) })},
 	}
 }
 
@@ -66,29 +55,40 @@ func split(annotations map[string]string, pool *shared.Pool) {
 	annotations[restKey] = pool.String(seal[headSize:])
 }
 
-// summaryKey is the key of the summary in the ConfigMaps of the cache. No ConfigMap that is
-// stored can have it, for the space.
-const summaryKey = "runtime summary"
-
-// trimConfigMap puts a summary in the place of the content.
-func trimConfigMap(config *corev1.ConfigMap, pool *shared.Pool) {
-	summary, done := config.Data[summaryKey]
-	if !done {
-		summary = summarize(config.Data[trainer.SnapshotKey])
+// labelled selects the ConfigMaps that the reconciler looks after.
+func labelled() client.ListOption {
+	requirement, err := labels.NewRequirement(v1alpha1.LabelRuntimeRevision, selection.Exists, nil)
+	if err != nil {
+		panic(err)
 	}
-	trainer.TrimMeta(&config.ObjectMeta, pool)
-	config.Labels, config.Annotations = pool.Map(config.Labels), pool.Map(config.Annotations)
-	config.Data = pool.Map(map[string]string{summaryKey: summary})
-	config.BinaryData = nil
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*requirement)}
 }
 
-// trimFiled has a TrainingRuntimeSnapshot share its content.
-func trimFiled(filed *v1alpha1.TrainingRuntimeSnapshot, pool *shared.Pool) {
-	trainer.TrimMeta(&filed.ObjectMeta, pool)
-	filed.APIVersion, filed.Kind = pool.String(filed.APIVersion), pool.String(filed.Kind)
-	filed.Labels, filed.Annotations = pool.Map(filed.Labels), pool.Map(filed.Annotations)
-	source := &filed.Spec.Source
-	source.APIVersion, source.Kind, source.Name = pool.String(source.APIVersion), pool.String(source.Kind), pool.String(source.Name)
-	source.UID, filed.Spec.Revision = types.UID(pool.String(string(source.UID))), pool.String(filed.Spec.Revision)
-	filed.Spec.RuntimeSpec.Raw = pool.Bytes(filed.Spec.RuntimeSpec.Raw)
+// noteConfigMap takes the note of a ConfigMap that Trainer reads: it is settled when it cannot be
+// changed any more, and its content carries the revision that it has and that the label says.
+func noteConfigMap(object client.Object) (trainJob string, is note) {
+	config, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return "", note{}
+	}
+	trainJob, named := trainer.TrainJobOfSnapshot(config.Name)
+	if !named {
+		return "", note{}
+	}
+	s, carried := readText(config.Data[trainer.SnapshotKey])
+	return trainJob, noteOf(config, s, s != nil && carried == s.Revision && inOrder(config, s))
+}
+
+// noteFiled takes the note of a TrainingRuntimeSnapshot: it is settled when it is what it says, and
+// its annotations say the same.
+func noteFiled(object client.Object) (trainJob string, is note) {
+	filed, ok := object.(*v1alpha1.TrainingRuntimeSnapshot)
+	if !ok {
+		return "", note{}
+	}
+	s, err := FromObject(filed)
+	if err != nil {
+		return filed.Name, noteOf(filed, nil, false)
+	}
+	return filed.Name, noteOf(filed, s, annotated(filed, s))
 }

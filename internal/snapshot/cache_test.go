@@ -8,7 +8,6 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,17 +107,6 @@ func TestCachedShares(t *testing.T) {
 	if first.Annotations[v1alpha1.AnnotationRuntimeSnapshot] == second.Annotations[v1alpha1.AnnotationRuntimeSnapshot] {
 		t.Error("the time of the seal is the same")
 	}
-
-	w.s.SealedAt = later.SealedAt
-	firstFiled, secondFiled := w.filed(), (&world{t: t, job: w.job, s: &later}).filed()
-	holdBy(t, transform(&v1alpha1.TrainingRuntimeSnapshot{}), firstFiled)
-	holdBy(t, transform(&v1alpha1.TrainingRuntimeSnapshot{}), secondFiled)
-	same("the content", unsafe.String(&firstFiled.Spec.RuntimeSpec.Raw[0], 1), unsafe.String(&secondFiled.Spec.RuntimeSpec.Raw[0], 1))
-
-	firstConfig, secondConfig := w.config().Obj(), w.config().Obj()
-	holdBy(t, transform(&corev1.ConfigMap{}), firstConfig)
-	holdBy(t, transform(&corev1.ConfigMap{}), secondConfig)
-	same("the summary", firstConfig.Data[summaryKey], secondConfig.Data[summaryKey])
 }
 
 func TestCachedJobSet(t *testing.T) {
@@ -138,42 +126,6 @@ func TestCachedJobSet(t *testing.T) {
 	}
 	if !metav1.IsControlledBy(jobSet, w.job) {
 		t.Error("it lost its owner")
-	}
-}
-
-func TestCachedConfigMap(t *testing.T) {
-	w := newWorld(t)
-	holds, _ := heldOf(&corev1.ConfigMap{})
-	if !holds.Label.Matches(labelSet{v1alpha1.LabelRuntimeRevision: ""}) || holds.Label.Matches(labelSet{"a": "b"}) {
-		t.Errorf("selects %s", holds.Label)
-	}
-	config := w.config().Obj()
-	config.BinaryData = map[string][]byte{"b": {1}}
-	config.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	want := w.config().Obj()
-	want.Data = map[string]string{summaryKey: w.s.summary()}
-	want.OwnerReferences[0].BlockOwnerDeletion = nil
-	if diff := cmp.Diff(want, hold(t, config)); diff != "" {
-		t.Errorf("in the cache (-want +got):\n%s", diff)
-	}
-	for _, empty := range []*corev1.ConfigMap{{}, {Data: map[string]string{"runtime": "\t- {"}}, {Data: map[string]string{"other": "x"}}} {
-		if got := hold(t, empty); !cmp.Equal(got.Data, map[string]string{summaryKey: ""}) {
-			t.Errorf("of nothing: %+v", got.Data)
-		}
-	}
-	if other, err := holds.Transform(w.filed()); err != nil || !cmp.Equal(other, any(w.filed())) {
-		t.Errorf("another object became %+v, %v", other, err)
-	}
-}
-
-func TestCachedTrainingRuntimeSnapshot(t *testing.T) {
-	w := newWorld(t)
-	filed := w.filed()
-	filed.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	want := w.filed()
-	want.OwnerReferences[0].BlockOwnerDeletion = nil
-	if diff := cmp.Diff(want, hold(t, filed)); diff != "" {
-		t.Errorf("in the cache (-want +got):\n%s", diff)
 	}
 }
 

@@ -27,17 +27,11 @@ const firstLook = 100 * time.Millisecond
 // configMap makes the ConfigMap that Trainer reads hold the snapshot. It returns how long to
 // wait for Trainer to write it first; 0 when nothing is left to do.
 func (r *Reconciler) configMap(ctx context.Context, job *trainer.TrainJob, s *Snapshot) (time.Duration, error) {
-	config := &corev1.ConfigMap{}
-	err := r.Client.Get(ctx, configMapOf(job), config)
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("read ConfigMap: %w", err)
-	}
-	if err == nil && metav1.IsControlledBy(config, job) && inOrder(config, s) && config.Data[summaryKey] == s.summary() {
+	if is, _ := r.configMaps.of(job); is == settledNote(job, s) {
 		return 0, nil
 	}
-	// The cache has the ConfigMaps with the label only.
-	config = &corev1.ConfigMap{}
-	err = r.Live.Get(ctx, configMapOf(job), config)
+	config := &corev1.ConfigMap{}
+	err := r.Live.Get(ctx, configMapOf(job), config)
 	if apierrors.IsNotFound(err) {
 		if rest := r.trainersRest(job, s); rest > 0 {
 			return nextLook(rest), nil
@@ -84,8 +78,11 @@ func (r *Reconciler) trainersRest(job *trainer.TrainJob, s *Snapshot) time.Durat
 // clearLeftover removes the ConfigMap of an earlier TrainJob of that name, on which Trainer
 // fails, where the TrainJob has no snapshot yet.
 func (r *Reconciler) clearLeftover(ctx context.Context, job *trainer.TrainJob) error {
+	if is, found := r.configMaps.of(job); !found || is.owner == hash(string(job.UID)) {
+		return nil
+	}
 	config := &corev1.ConfigMap{}
-	if err := r.Client.Get(ctx, configMapOf(job), config); err != nil {
+	if err := r.Live.Get(ctx, configMapOf(job), config); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if metav1.IsControlledBy(config, job) || !isLeftover(config) {

@@ -19,7 +19,7 @@ import (
 // have run before holds what is done already, and most likely lacks nothing but the revision:
 // Trainer has its turn to write it, once it has seen that the TrainJob is active. It returns how
 // long to wait for that.
-func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) (time.Duration, error) {
+func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snapshot) (time.Duration, error) {
 	if _, sealed := job.Annotations[v1alpha1.AnnotationRuntimeSnapshot]; !sealed {
 		return 0, nil
 	}
@@ -41,8 +41,14 @@ func (r *Reconciler) jobSet(ctx context.Context, job *trainer.TrainJob, s *Snaps
 		}
 		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
 	}
-	if !right && firstStart(job, s, filed) {
-		return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+	if !right {
+		first, err := r.firstStart(ctx, job, s)
+		if err != nil {
+			return 0, err
+		}
+		if first {
+			return 0, r.remove(ctx, job, jobSet, trainer.JobSetGroupVersionKind.Kind)
+		}
 	}
 	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
 	if suspended != nil && suspended.Status == metav1.ConditionTrue {
@@ -79,8 +85,11 @@ func (r *Reconciler) judge(ctx context.Context, job *trainer.TrainJob, s *Snapsh
 
 // firstStart tells whether the TrainJob was sealed when it last became active, and had no
 // snapshot before: it has never run.
-func firstStart(job *trainer.TrainJob, s *Snapshot, filed *v1alpha1.TrainingRuntimeSnapshot) bool {
+func (r *Reconciler) firstStart(ctx context.Context, job *trainer.TrainJob, s *Snapshot) (bool, error) {
 	at, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
-	return err == nil && at.Truncate(time.Second).Equal(s.SealedAt) &&
-		(filed == nil || !metav1.IsControlledBy(filed, job) || filed.Spec.SealedAt.Time.Equal(s.SealedAt))
+	if err != nil || !at.Truncate(time.Second).Equal(s.SealedAt) {
+		return false, nil
+	}
+	filed, err := r.filedOf(ctx, job)
+	return err == nil && (filed == nil || !metav1.IsControlledBy(filed, job) || filed.Spec.SealedAt.Time.Equal(s.SealedAt)), err
 }

@@ -61,3 +61,18 @@ func whenSealed(value string) (at time.Time, rest string, ok bool) {
 	// What comes after the time decides nothing.
 	return at, value[headSize:], true
 }
+
+// textRead is what was read of a ConfigMap: nil where that holds no runtime, and the revision that
+// the runtime carries.
+type textRead struct {
+	snapshot *Snapshot
+	carried  string
+}
+
+// rememberText keeps what was read of this YAML, unless that is large: it may be the larger form of
+// JSON, or the smaller one.
+func rememberText(text string, read textRead) {
+	if len(text) <= recalledSize && (read.snapshot == nil || values(encode(read.snapshot.object)) <= recalledValues) {
+		readTexts.Add(strings.Clone(text), read)
+	}
+}

@@ -46,8 +46,7 @@ const (
 // away the suspended JobSet that was built from other content, and it takes over TrainJobs
 // that were there before. It writes nothing of a TrainJob.
 type Reconciler struct {
-	// Client reads from the cache, which holds of the ConfigMaps those of CacheConfigMaps,
-	// and writes.
+	// Client reads TrainJobs and JobSets from the cache, and writes.
 	Client client.Client
 	// Live reads from the API server.
 	Live  client.Reader
@@ -55,16 +54,24 @@ type Reconciler struct {
 	// Trainer tells what the installed Trainer knows.
 	Trainer *trainer.Detector
 	Metrics *Metrics
+
+	// configMaps and filed know of what is kept of the runtimes.
+	configMaps, filed *ledger
 }
 
 // SetupWithManager adds the reconciler to the manager, with this many workers.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	r.setLedgers(watching)
 	ofTrainJob := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &trainer.TrainJob{}, handler.OnlyControllerOwner())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("snapshot").
 		For(&trainer.TrainJob{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.TrainingRuntimeSnapshot{}, ofTrainJob).
-		Watches(&corev1.ConfigMap{}, ofTrainJob).
+		WatchesRawSource(r.filed).
+		WatchesRawSource(r.configMaps).
 		// One that runs is not touched.
 		Watches(&trainer.JobSet{}, ofTrainJob, builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(e event.CreateEvent) bool { return e.Object.(*trainer.JobSet).Suspended() },
@@ -89,6 +96,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Complete(r)
 }
 
+// setLedgers makes the ledgers, which list and watch by this client.
+func (r *Reconciler) setLedgers(watching client.WithWatch) {
+	r.filed = newLedger(watching, func() client.ObjectList { return &v1alpha1.TrainingRuntimeSnapshotList{} }, noteFiled)
+	r.configMaps = newLedger(watching, func() client.ObjectList { return &corev1.ConfigMapList{} }, noteConfigMap, labelled())
+}
+
 // all asks for every TrainJob to be looked at.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	var jobs trainer.TrainJobList
@@ -104,6 +117,12 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 
 // Reconcile looks at one TrainJob. Every error is returned, so that the step is tried again.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	// A controller that is added to a running manager may start before what it watches is read.
+	for _, ledger := range []*ledger{r.filed, r.configMaps} {
+		if err := ledger.WaitForSync(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	job := &trainer.TrainJob{}
 	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -130,45 +149,88 @@ func (r *Reconciler) reconcile(ctx context.Context, job *trainer.TrainJob, keeps
 	if !job.ManagedByTrainer() || !job.DeletionTimestamp.IsZero() {
 		return 0, nil
 	}
-	filed := &v1alpha1.TrainingRuntimeSnapshot{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), filed)
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("read TrainingRuntimeSnapshot: %w", err)
-	}
+	s, err := Of(job)
 	if err != nil {
-		filed = nil
+		log.FromContext(ctx).Error(err, "the seal of the TrainJob cannot be read; it is treated as one without")
 	}
-	s, err := r.snapshotOf(ctx, job, filed, keeps)
+	reads := keeps && !job.Terminal()
+	switch {
+	case s == nil && !decided(job):
+		return 0, r.clearLeftover(ctx, job)
+	case s == nil && r.adopted(job, reads):
+		return 0, nil
+	case s != nil && r.settled(job, s, reads):
+		if !reads {
+			return 0, nil
+		}
+		return r.jobSet(ctx, job, s)
+	}
+	filed, err := r.filedOf(ctx, job)
 	if err != nil {
 		return 0, err
+	}
+	if s == nil {
+		if s, err = r.kept(ctx, job, filed, keeps); err != nil {
+			return 0, err
+		}
 	}
 	if s == nil {
 		return 0, r.clearLeftover(ctx, job)
 	}
 	// What Trainer needs comes first: nobody waits for what people read.
 	var wait time.Duration
-	if keeps && !job.Terminal() {
+	if reads {
 		if wait, err = r.configMap(ctx, job, s); err == nil && wait == 0 {
-			wait, err = r.jobSet(ctx, job, s, filed)
+			wait, err = r.jobSet(ctx, job, s)
 		}
 	}
 	return wait, errors.Join(err, r.file(ctx, job, s, filed))
 }
 
-// snapshotOf returns the snapshot that the TrainJob lives on: what is sealed into it, or for
-// one that was there before, or was too large, what was filed when it was taken over, or what
-// Trainer keeps. It returns nil when there is none, or when it is not decided yet.
-func (r *Reconciler) snapshotOf(ctx context.Context, job *trainer.TrainJob, filed *v1alpha1.TrainingRuntimeSnapshot, keeps bool) (*Snapshot, error) {
-	s, err := Of(job)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "the seal of the TrainJob cannot be read; it is treated as one without")
-	}
-	if s != nil {
-		return s, nil
-	}
-	if !job.Active() && job.Annotations[v1alpha1.AnnotationRuntimeSource] != "" {
+// decided tells of a TrainJob without a seal whether it is decided what it lives on: one that waits
+// follows its runtime.
+func decided(job *trainer.TrainJob) bool {
+	return job.Active() || job.Annotations[v1alpha1.AnnotationRuntimeSource] == ""
+}
+
+// settled tells whether all that is kept of the runtime of the TrainJob is as the snapshot says;
+// reads whether Trainer reads its ConfigMap.
+func (r *Reconciler) settled(job *trainer.TrainJob, s *Snapshot, reads bool) bool {
+	want := settledNote(job, s)
+	filed, _ := r.filed.of(job)
+	config, _ := r.configMaps.of(job)
+	return filed == want && (!reads || config == want)
+}
+
+// adopted tells the same of a TrainJob without a seal, which lives on what is filed for it.
+func (r *Reconciler) adopted(job *trainer.TrainJob, reads bool) bool {
+	filed, _ := r.filed.of(job)
+	config, _ := r.configMaps.of(job)
+	ref := job.Spec.RuntimeRef
+	return filed.settled && filed.owner == hash(string(job.UID)) && filed.source == hash(ref.GroupVersionKind().Kind+"/"+ref.Name) &&
+		(!reads || config == filed)
+}
+
+// filedOf reads the TrainingRuntimeSnapshot of the name of the TrainJob; nil for none.
+func (r *Reconciler) filedOf(ctx context.Context, job *trainer.TrainJob) (*v1alpha1.TrainingRuntimeSnapshot, error) {
+	if _, found := r.filed.of(job); !found {
 		return nil, nil
 	}
+	filed := &v1alpha1.TrainingRuntimeSnapshot{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), filed)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read TrainingRuntimeSnapshot: %w", err)
+	}
+	return filed, nil
+}
+
+// kept returns the snapshot that a TrainJob without a seal lives on, one that was there before, or
+// was too large: what was filed when it was taken over, or what Trainer keeps; nil when there is
+// none.
+func (r *Reconciler) kept(ctx context.Context, job *trainer.TrainJob, filed *v1alpha1.TrainingRuntimeSnapshot, keeps bool) (*Snapshot, error) {
 	if filed != nil && metav1.IsControlledBy(filed, job) {
 		if s, err := FromObject(filed); err == nil && s.IsOf(job) {
 			return s, nil
@@ -184,7 +246,7 @@ func (r *Reconciler) snapshotOf(ctx context.Context, job *trainer.TrainJob, file
 	if !metav1.IsControlledBy(config, job) {
 		return nil, nil
 	}
-	s, err = FromYAML(config.Data[trainer.SnapshotKey])
+	s, err := FromYAML(config.Data[trainer.SnapshotKey])
 	if err != nil || !s.IsOf(job) {
 		log.FromContext(ctx).Info("what Trainer keeps of the runtime cannot be read", "configMap", config.Name, "error", err)
 		return nil, nil
@@ -204,7 +266,7 @@ func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapsho
 	if filed != nil {
 		is, err := FromObject(filed)
 		if err == nil && metav1.IsControlledBy(filed, job) && is.summary() == s.summary() {
-			return r.annotate(ctx, job, filed, want.Annotations)
+			return r.annotate(ctx, job, filed, s)
 		}
 		// Of an earlier TrainJob of that name, or not what it should be: its spec cannot be
 		// corrected.
@@ -223,23 +285,29 @@ func (r *Reconciler) file(ctx context.Context, job *trainer.TrainJob, s *Snapsho
 }
 
 // annotate puts back the annotations that say where a TrainingRuntimeSnapshot came from.
-func (r *Reconciler) annotate(ctx context.Context, job *trainer.TrainJob, filed *v1alpha1.TrainingRuntimeSnapshot, want map[string]string) error {
-	complete := true
-	for key, value := range want {
-		complete = complete && filed.Annotations[key] == value
-	}
-	if complete {
+func (r *Reconciler) annotate(ctx context.Context, job *trainer.TrainJob, filed *v1alpha1.TrainingRuntimeSnapshot, s *Snapshot) error {
+	if annotated(filed, s) {
 		return nil
 	}
 	if err := r.confirm(ctx, job); err != nil {
 		return err
 	}
-	err := r.patch(ctx, filed, map[string]any{"metadata": map[string]any{"resourceVersion": filed.ResourceVersion, "annotations": want}})
+	err := r.patch(ctx, filed, map[string]any{"metadata": map[string]any{"resourceVersion": filed.ResourceVersion, "annotations": sourceAnnotations(s)}})
 	if err != nil {
 		return fmt.Errorf("annotate TrainingRuntimeSnapshot: %w", err)
 	}
 	r.Metrics.wrote(v1alpha1.TrainingRuntimeSnapshotKind, "patch")
 	return nil
+}
+
+// annotated tells whether the annotations of the TrainingRuntimeSnapshot say where it came from.
+func annotated(filed *v1alpha1.TrainingRuntimeSnapshot, s *Snapshot) bool {
+	for key, value := range sourceAnnotations(s) {
+		if filed.Annotations[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // remove deletes the object as it was read, unless it was written since.

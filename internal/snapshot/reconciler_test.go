@@ -669,12 +669,11 @@ func TestReconcileCannotRead(t *testing.T) {
 		kind string
 		want string
 	}{
-		"TrainJob in the cache":                {job: sealedJob(w.s), kind: "TrainJob", want: "etcd is away"},
-		"TrainingRuntimeSnapshot in the cache": {job: sealedJob(w.s), kind: "TrainingRuntimeSnapshot", want: "read TrainingRuntimeSnapshot: etcd is away"},
-		"ConfigMap in the cache":               {job: sealedJob(w.s), kind: "ConfigMap", want: "read ConfigMap: etcd is away"},
-		"ConfigMap":                            {job: sealedJob(w.s), live: true, kind: "ConfigMap", want: "read ConfigMap: etcd is away"},
-		"TrainJob":                             {job: sealedJob(w.s), live: true, kind: "TrainJob", want: "read TrainJob: etcd is away"},
-		"ConfigMap of one without a seal":      {job: unsealed, live: true, kind: "ConfigMap", want: "etcd is away"},
+		"TrainJob in the cache":           {job: sealedJob(w.s), kind: "TrainJob", want: "etcd is away"},
+		"TrainingRuntimeSnapshot":         {job: sealedJob(w.s), live: true, kind: "TrainingRuntimeSnapshot", want: "read TrainingRuntimeSnapshot: etcd is away"},
+		"ConfigMap":                       {job: sealedJob(w.s), live: true, kind: "ConfigMap", want: "read ConfigMap: etcd is away"},
+		"TrainJob":                        {job: sealedJob(w.s), live: true, kind: "TrainJob", want: "read TrainJob: etcd is away"},
+		"ConfigMap of one without a seal": {job: unsealed, live: true, kind: "ConfigMap", want: "etcd is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

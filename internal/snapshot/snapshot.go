@@ -151,22 +151,39 @@ func (s *Snapshot) HoldsFor(text string, jobSet map[string]string) bool {
 
 // summary is all of the snapshot that decides what Trainer builds.
 func (s *Snapshot) summary() string {
-	return fmt.Sprint(s.Source.APIVersion, " ", Name(s.Source), " ", s.Revision, " ", s.Revision)
+	return s.summaryWith(s.Revision)
+}
+
+// summaryWith is the summary of the snapshot where its content carries this revision.
+func (s *Snapshot) summaryWith(carried string) string {
+	return fmt.Sprint(s.Source.APIVersion, " ", Name(s.Source), " ", s.Revision, " ", carried)
 }
 
 // summarize returns the summary of the runtime in a ConfigMap; "" when there is none.
 func summarize(text string) string {
-	if summary, found := readTexts.Get(text); found {
-		return summary.(string)
+	s, carried := readText(text)
+	if s == nil {
+		return ""
 	}
-	summary := ""
-	if object, err := yamlObject(text); err == nil {
-		summary = summaryOf(object)
+	return s.summaryWith(carried)
+}
+
+// readText reads the runtime in a ConfigMap, and the revision that it carries, right or wrong; nil
+// when there is none.
+func readText(text string) (s *Snapshot, carried string) {
+	if value, found := readTexts.Get(text); found {
+		read := value.(textRead)
+		return read.snapshot, read.carried
 	}
-	if len(text) <= recalledSize {
-		readTexts.Add(strings.Clone(text), summary)
+	var read textRead
+	object, err := yamlObject(text)
+	if err == nil {
+		if read.snapshot, err = Take(object); err == nil {
+			read.carried = annotation(object, v1alpha1.AnnotationRuntimeRevision)
+		}
 	}
-	return summary
+	rememberText(text, read)
+	return read.snapshot, read.carried
 }
 
 // summaryOf returns the summary of a runtime, with the revision that it has and the one that
@@ -176,7 +193,7 @@ func summaryOf(runtime map[string]any) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprint(s.Source.APIVersion, " ", Name(s.Source), " ", s.Revision, " ", annotation(runtime, v1alpha1.AnnotationRuntimeRevision))
+	return s.summaryWith(annotation(runtime, v1alpha1.AnnotationRuntimeRevision))
 }
 
 // YAML writes the runtime as Trainer reads it from a ConfigMap.
@@ -214,7 +231,7 @@ func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapsh
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       job.Namespace,
 			Name:            job.Name,
-			Annotations:     map[string]string{v1alpha1.AnnotationSnapshotSource: Name(s.Source), v1alpha1.AnnotationRuntimeSource: Name(s.Source)},
+			Annotations:     sourceAnnotations(s),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, trainer.GroupVersion.WithKind(trainer.TrainJobKind))},
 		},
 		Spec: v1alpha1.TrainingRuntimeSnapshotSpec{
@@ -226,6 +243,11 @@ func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapsh
 	object.Spec.RuntimeSpec.Raw = encode(s.object["spec"])
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.TrainingRuntimeSnapshotKind))
 	return object
+}
+
+// sourceAnnotations say where a TrainingRuntimeSnapshot came from.
+func sourceAnnotations(s *Snapshot) map[string]string {
+	return map[string]string{v1alpha1.AnnotationSnapshotSource: Name(s.Source), v1alpha1.AnnotationRuntimeSource: Name(s.Source)}
 }
 
 // FromObject reads the runtime that a TrainingRuntimeSnapshot holds. What says of itself that

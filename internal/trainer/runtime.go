@@ -1,6 +1,8 @@
 package trainer
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +18,15 @@ const (
 
 // SnapshotConfigMap returns the name of the ConfigMap in which Trainer keeps the runtime of a
 // TrainJob, as YAML under the key SnapshotKey.
-func SnapshotConfigMap(job string) string { return job + "-runtime-snapshot" }
+func SnapshotConfigMap(job string) string { return job + snapshotSuffix }
+
+const snapshotSuffix = "-runtime-snapshot"
+
+// TrainJobOfSnapshot returns the name of the TrainJob whose snapshot is kept in the ConfigMap of this
+// name; false where it is not the name of such a ConfigMap.
+func TrainJobOfSnapshot(configMap string) (string, bool) {
+	return strings.CutSuffix(configMap, snapshotSuffix)
+}
 
 // SnapshotKey is the key of the runtime in that ConfigMap.
 const SnapshotKey = "runtime"

@@ -35,7 +35,7 @@ type pair struct{ off, on phase }
 
 // admission measures the same writes with Signalbox off and on, in turn.
 func admission(ctx context.Context, o options) (report *figures.Report, err error) {
-	size := admissionSize{pairs: 12, warm: 5, each: 50}
+	size := admissionSize{pairs: 8, warm: 5, each: 50}
 	if o.short {
 		size = admissionSize{pairs: 4, warm: 2, each: 5}
 	}

@@ -47,16 +47,13 @@ var (
 	fullRound = round{5000, 1, 0}
 )
 
-// fullVariable is the environment variable that, set to anything, adds fullRound.
-const fullVariable = "EXPIRY_FULL"
-
 // nodesFor is how many nodes have room for the pods of the largest round.
 const nodesFor = 8
 
 // expiry measures how long after their deadlines TrainJobs are Failed and their pods gone.
 func expiry(ctx context.Context, o options) (*figures.Report, error) {
 	of := rounds
-	if os.Getenv(fullVariable) != "" {
+	if o.full {
 		of = append(slices.Clone(rounds), fullRound)
 	}
 	if o.short {

@@ -167,7 +167,7 @@ func (f *expiryFigures) targets(of []round) []figures.Target {
 func (f *expiryFigures) notes(of []round) []string {
 	largest := slices.MaxFunc(of, func(a, b round) int { return a.size - b.size })
 	notes := []string{
-		"5000 at once are measured only where " + fullVariable + " is set: on two cores it takes some 40 minutes until so many run, three times over.",
+		"5000 at once are measured only with FULL=1: on two cores it takes some 40 minutes until so many run, three times over.",
 		"Each way has a cluster of its own, one after the other: Signalbox with deadlines by its annotation, which Trainer does not know; stock with spec.activeDeadlineSeconds and without Signalbox; " +
 			"and, without Signalbox and deadlines, a client that patches the status and deletes the JobSet of each TrainJob, " +
 			fmt.Sprintf("%d side by side, with nothing to read, no event to write and no limit of its own.", bareWorkers),

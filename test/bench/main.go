@@ -40,6 +40,8 @@ var benches = []bench{
 type options struct {
 	// short is for a look whether the benches work: their figures say little.
 	short bool
+	// full adds what takes long.
+	full bool
 	// out is the folder for the files of the reports.
 	out  string
 	only []string
@@ -53,10 +55,14 @@ func parse(args []string) (options, error) {
 	}
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.BoolVar(&o.short, "short", false, "run with small sizes, to see whether all works")
+	set.BoolVar(&o.full, "full", false, "measure also what takes long: 5000 deadlines at once, some 40 minutes")
 	set.StringVar(&o.out, "out", ".bin/bench", "`FOLDER` for the figures")
 	only := set.String("only", "", "`NAMES` of the benches to run, with commas between them: "+strings.Join(names, ", ")+"; by default all")
 	if err := set.Parse(args); err != nil {
 		return o, err
+	}
+	if o.short && o.full {
+		return o, errors.New("-short and -full exclude each other")
 	}
 	if set.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", set.Arg(0))
@@ -104,6 +110,9 @@ func run(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 		report.Name, report.Machine, report.Command = b.name, machine, "make bench BENCH="+b.name
+		if o.full {
+			report.Command += " FULL=1"
+		}
 		if o.short {
 			report.Notes = append(report.Notes, "A short run: its figures say little.")
 		}

@@ -19,6 +19,7 @@ func TestParse(t *testing.T) {
 		// As the Makefile calls it without BENCH.
 		"no names":   {[]string{"-only", "", "-out", "docs/performance"}, options{out: "docs/performance", only: all}},
 		"one bench":  {[]string{"-only", "admission"}, options{out: ".bin/bench", only: []string{"admission"}}},
+		"in full":    {[]string{"-full", "-only", "expiry"}, options{out: ".bin/bench", full: true, only: []string{"expiry"}}},
 		"two of all": {[]string{"-only=load,admission", "-short"}, options{out: ".bin/bench", short: true, only: []string{"load", "admission"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +44,8 @@ func TestParseRefuses(t *testing.T) {
 		"one of them":       {[]string{"-only", "admission,speed"}, `there is no bench "speed", ` + names},
 		"a space":           {[]string{"-only", "admission, load"}, `there is no bench " load", ` + names},
 		"a comma at an end": {[]string{"-only", "admission,"}, `there is no bench "", ` + names},
+		"an argument":       {[]string{"admission"}, `unexpected argument "admission"`},
+		"short and in full": {[]string{"-short", "-full"}, "-short and -full exclude each other"},
 		"an unknown flag":   {[]string{"-long"}, "flag provided but not defined: -long"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ const unusedRuntime = "unused"
 
 // scale measures what thousands of TrainJobs with deadlines cost at the start and at rest.
 func scale(ctx context.Context, o options) (report *figures.Report, err error) {
-	sizes, rest := []int{10_000, 20_000, 50_000}, time.Minute
+	sizes, rest := []int{10_000, 50_000, 100_000}, time.Minute
 	if o.short {
 		sizes, rest = []int{500, 1000}, 5*time.Second
 	}
