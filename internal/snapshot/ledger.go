@@ -13,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/signalbox-dev/signalbox/internal/shared"
@@ -201,15 +204,26 @@ func (l *ledger) Replace(objects []any, _ string) error {
 	l.once.Do(func() { close(l.filled) })
 	for key, is := range notes {
 		if was, found := before[key]; !found || was != is {
-			l.queue.Add(reconcile.Request{NamespacedName: key})
+			l.askLater(key)
 		}
 	}
 	for key := range before {
 		if _, found := notes[key]; !found {
-			l.queue.Add(reconcile.Request{NamespacedName: key})
+			l.askLater(key)
 		}
 	}
 	return nil
+}
+
+// askLater has the TrainJob looked at after those of which there is news, as controller-runtime does
+// with what informers list.
+func (l *ledger) askLater(key types.NamespacedName) {
+	request := reconcile.Request{NamespacedName: key}
+	if queue, ok := l.queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, request)
+		return
+	}
+	l.queue.Add(request)
 }
 
 // Resync implements cache.ReflectorStore.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -219,5 +220,25 @@ func TestReconcileWaitsForItsLedgers(t *testing.T) {
 	b.catchUp(t)
 	if err := look(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// At the start of a large cluster there is more to look at than news, which must not wait for it.
+func TestLedgerPutsNewsBeforeWhatIsListed(t *testing.T) {
+	w := newWorld(t)
+	l := newBench(t).Reconciler.configMaps
+	queue := priorityqueue.New[reconcile.Request]("test")
+	t.Cleanup(queue.ShutDown)
+	l.queue = queue
+	other := builder.ConfigMap(builder.TrainJob("ns", "other").Obj(), "").Obj()
+	if err := errors.Join(l.Replace([]any{w.config().Obj()}, "1"), l.Add(other)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"other", "job"} {
+		request, priority, _ := queue.GetWithPriority()
+		if request.Name != want || (priority < 0) != (want == "job") {
+			t.Errorf("%s comes with priority %d, want %s", request.Name, priority, want)
+		}
+		queue.Done(request)
 	}
 }
