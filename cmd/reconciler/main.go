@@ -23,12 +23,17 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
+	limitGarbage(os.Getenv("GOGC"))
 	mgr, err := newManager(options)
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// limitGarbage sets how much garbage may pile up, unless that has been set for the process.
+func limitGarbage(own string) {
+	if own == "" {
+		debug.SetGCPercent(garbage)
+	}
 }

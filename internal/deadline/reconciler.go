@@ -111,9 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if job.DeadlineExceeded() && job.ManagedByTrainer() {
 		return reconcile.Result{}, r.finish(ctx, job, now)
 	}
+	// What was found at the start has less priority than what comes; its deadline has not, nor the
+	// announcement, after which the deadline is timed.
 	if warnAt := decision.WarnAt(r.WarnBefore); !warnAt.IsZero() {
 		if rest := warnAt.Sub(now); rest > 0 {
-			return reconcile.Result{RequeueAfter: rest}, nil
+			return reconcile.Result{RequeueAfter: rest, Priority: ptr.To(0)}, nil
 		}
 		r.tell(ctx, job, reasonApproaching, approaching(decision, now), decision.Start, now)
 		// That took its time.
@@ -122,7 +124,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if decision.RequeueAfter == 0 {
 		return reconcile.Result{}, nil
 	}
-	// What was found at the start has less priority than what comes; its deadline has not.
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter, Priority: ptr.To(0)}, nil
 }
 

@@ -177,17 +177,14 @@ func TestReconcileEndsBeforeItTells(t *testing.T) {
 
 // A deadline counts as much as news, also that of a TrainJob that was found at the start.
 func TestReconcileWaitsForNobodyElse(t *testing.T) {
-	for name, tc := range map[string]struct {
-		job  *builder.TrainJobBuilder
-		want *int
-	}{
-		"until its announcement": {job: dueJob().Stamp(at(10.5))},
-		"until its deadline":     {job: dueJob().Stamp(at(5)), want: ptr.To(0)},
+	for name, job := range map[string]*builder.TrainJobBuilder{
+		"until its announcement": dueJob().Stamp(at(10.5)),
+		"until its deadline":     dueJob().Stamp(at(5)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := newBench(t, interceptor.Funcs{}, tc.job.Obj()).look()
-			if diff := cmp.Diff(tc.want, result.Priority); err != nil || result.RequeueAfter == 0 || diff != "" {
+			result, err := newBench(t, interceptor.Funcs{}, job.Obj()).look()
+			if diff := cmp.Diff(ptr.To(0), result.Priority); err != nil || result.RequeueAfter == 0 || diff != "" {
 				t.Errorf("Reconcile = %v, %v; priority (-want +got):\n%s", result, err, diff)
 			}
 		})

@@ -45,16 +45,6 @@ func (p *Pool) Pointer(text *string) *string {
 	return once(p.of(p.pointers, *text), *text, func(key string) *string { return &key })
 }
 
-// Bytes returns the content; nil for none.
-func (p *Pool) Bytes(content []byte) []byte {
-	if len(content) == 0 {
-		return nil
-	}
-	// The key tells it from a text of the same content.
-	key := "bytes " + string(content)
-	return once(p.of(p.strings, key), key, func(string) []byte { return slices.Clone(content) })
-}
-
 // Map returns the map; nil for one that is empty.
 func (p *Pool) Map(of map[string]string) map[string]string {
 	if len(of) == 0 {

@@ -66,29 +66,25 @@ func labelled() client.ListOption {
 
 // noteConfigMap takes the note of a ConfigMap that Trainer reads: it is settled when it cannot be
 // changed any more, and its content carries the revision that it has and that the label says.
-func noteConfigMap(object client.Object) (trainJob string, is note) {
+func noteConfigMap(object client.Object) note {
 	config, ok := object.(*corev1.ConfigMap)
 	if !ok {
-		return "", note{}
-	}
-	trainJob, named := trainer.TrainJobOfSnapshot(config.Name)
-	if !named {
-		return "", note{}
+		return note{}
 	}
 	s, carried := readText(config.Data[trainer.SnapshotKey])
-	return trainJob, noteOf(config, s, s != nil && carried == s.Revision && inOrder(config, s))
+	return noteOf(config, s, s != nil && carried == s.Revision && inOrder(config, s))
 }
 
 // noteFiled takes the note of a TrainingRuntimeSnapshot: it is settled when it is what it says, and
 // its annotations say the same.
-func noteFiled(object client.Object) (trainJob string, is note) {
+func noteFiled(object client.Object) note {
 	filed, ok := object.(*v1alpha1.TrainingRuntimeSnapshot)
 	if !ok {
-		return "", note{}
+		return note{}
 	}
 	s, err := FromObject(filed)
 	if err != nil {
-		return filed.Name, noteOf(filed, nil, false)
+		return noteOf(filed, nil, false)
 	}
-	return filed.Name, noteOf(filed, s, annotated(filed, s))
+	return noteOf(filed, s, annotated(filed, s))
 }

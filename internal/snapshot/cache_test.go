@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -100,8 +102,10 @@ func TestCachedShares(t *testing.T) {
 		t.Fatalf("%T is held whole", like)
 		return nil
 	}
-	first := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(w.s).Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Obj())
-	second := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(&later).Annotations(later.Pack().Seal(later.SealedAt)).Runtime(trainer.ClusterTrainingRuntimeKind, "torch").Obj())
+	// As decoded, each has strings of its own.
+	kind := func() string { return strings.Clone(trainer.ClusterTrainingRuntimeKind) }
+	first := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(w.s).Runtime(kind(), "torch").Obj())
+	second := holdBy(t, transform(&trainer.TrainJob{}), sealedJob(&later).Annotations(later.Pack().Seal(later.SealedAt)).Runtime(kind(), "torch").Obj())
 	same("the seal", first.Annotations[restKey], second.Annotations[restKey])
 	same("the kind of runtime", *first.Spec.RuntimeRef.Kind, *second.Spec.RuntimeRef.Kind)
 	if first.Annotations[v1alpha1.AnnotationRuntimeSnapshot] == second.Annotations[v1alpha1.AnnotationRuntimeSnapshot] {
@@ -136,7 +140,11 @@ func TestOfTwice(t *testing.T) {
 	other.SealedAt = w.s.SealedAt
 	late := *w.s
 	late.SealedAt = w.s.SealedAt.Add(time.Minute)
-	for range 2 {
+	readSeals.Clear()
+	for round := range 2 {
+		if kept := readSeals.Len(); kept != 2*round {
+			t.Errorf("%d seals are kept, want one for each content that was read", kept)
+		}
 		for _, s := range []*Snapshot{w.s, &late, other} {
 			got, err := Of(sealedJob(s).Annotations(s.Pack().Seal(s.SealedAt)).Obj())
 			if err != nil || text(got) != text(s) || !got.SealedAt.Equal(s.SealedAt) || got.Revision != s.Revision {
@@ -175,7 +183,11 @@ func TestFromObjectTwice(t *testing.T) {
 		return w.filed(edit)
 	}
 	later := metav1.NewTime(w.s.SealedAt.Add(time.Minute))
-	for range 2 {
+	readObjects.Clear()
+	for round := range 2 {
+		if kept := readObjects.Len(); kept != 2*round {
+			t.Errorf("%d are kept, want one for each content and source that was read", kept)
+		}
 		got, err := FromObject(w.filed())
 		if err != nil || text(got) == "" || got.Source != w.s.Source || !got.SealedAt.Equal(w.s.SealedAt) {
 			t.Fatalf("FromObject = %+v, %v", got, err)
@@ -194,20 +206,52 @@ func TestFromObjectTwice(t *testing.T) {
 	}
 }
 
-// A large snapshot is read anew each time: who can write seals must not be able to fill memory.
+// What is large is read anew each time: who can write seals, TrainingRuntimeSnapshots or ConfigMaps
+// must not be able to fill memory.
 func TestLargeIsNotRecalled(t *testing.T) {
-	for what, value := range map[string]any{
-		"many bytes":  strings.Repeat("x", recalledSize),
-		"many values": make([]any, recalledValues),
+	padding := strings.Repeat("x", recalledSize)
+	for what, s := range map[string]*Snapshot{
+		"many bytes":         take(t, torch().Container("extra", padding)),
+		"many values":        take(t, torch().Container("extra", make([]any, recalledValues))),
+		"little":             take(t, torch().Container("extra", "little")),
+		"a long name, filed": take(t, torch()),
 	} {
-		s := take(t, torch().Container("extra", value))
 		s.SealedAt = sealTime.Truncate(time.Second)
 		job := sealedJob(s).Obj()
-		if _, err := Of(job); err != nil {
-			t.Fatal(err)
+		filed, content := s.Object(job), toYAML(t, s)
+		if what == "a long name, filed" {
+			filed.Spec.Source.Name = padding
 		}
-		if _, found := readSeals.Get(job.Annotations[v1alpha1.AnnotationRuntimeSnapshot][headSize:]); found {
-			t.Errorf("%s are kept", what)
+		for _, cache := range []*lru.Cache{readSeals, readObjects, readTexts} {
+			cache.Clear()
 		}
+		_, err := Of(job)
+		if _, filedErr := FromObject(filed); errors.Join(err, filedErr) != nil {
+			t.Fatal(err, filedErr)
+		}
+		readText(content)
+		got := []int{readSeals.Len(), readObjects.Len(), readTexts.Len()}
+		want := map[string][]int{"many bytes": {0, 0, 0}, "many values": {0, 0, 1}, "little": {1, 1, 1}, "a long name, filed": {1, 0, 1}}[what]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: kept are seals, TrainingRuntimeSnapshots and texts (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+// Of a ConfigMap no content is kept, and none is read in which little stands for much.
+func TestTextsAreKeptSmall(t *testing.T) {
+	s := take(t, torch())
+	read, carried := readText(toYAML(t, s))
+	if read == nil || read.object != nil || read.summaryWith(carried) != s.summary() {
+		t.Errorf("of what Trainer keeps was read %+v, %q", read, carried)
+	}
+	much := "a: &a x\nb: [" + strings.Repeat("*a, ", 3) + "*a]\n"
+	for _, text := range []string{much, "metadata: &m {name: x}\nlabels: *m\n", "a: {<<: *a}"} {
+		if object, err := yamlObject(text); err == nil {
+			t.Errorf("%q is read as %v", text, object)
+		}
+	}
+	if object, err := yamlObject("args: ['*.py', 'a && b', '*a']\nmore: '&x'"); err != nil || len(object) != 2 {
+		t.Errorf("YAML without aliases is read as %v, %v", object, err)
 	}
 }

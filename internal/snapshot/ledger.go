@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -30,6 +29,9 @@ type note struct {
 	owner, source, content uint64
 	// settled tells that nothing of the object is to be corrected as long as the others are right.
 	settled bool
+	// version is a hash of the UID and the resource version of what is not settled: each write of that
+	// has the TrainJob looked at.
+	version uint64
 }
 
 // seed makes the hashes of this process, so that nobody can find two contents of one hash.
@@ -51,6 +53,9 @@ func noteOf(object client.Object, s *Snapshot, settled bool) note {
 	if s != nil {
 		is.source, is.content = hash(Name(s.Source)), hash(s.summary())
 	}
+	if !is.settled {
+		is.version = hash(string(object.GetUID()) + " " + object.GetResourceVersion())
+	}
 	return is
 }
 
@@ -63,8 +68,10 @@ type ledger struct {
 	client  client.WithWatch
 	list    func() client.ObjectList
 	options []client.ListOption
-	// take makes the note of an object, and names the TrainJob; "" where there is none.
-	take func(client.Object) (trainJob string, is note)
+	// trainJob tells by the name of an object that of its TrainJob; false where it has none.
+	trainJob func(name string) (string, bool)
+	// take makes the note of an object.
+	take func(client.Object) note
 
 	pool   *shared.Pool
 	mu     sync.RWMutex
@@ -75,8 +82,8 @@ type ledger struct {
 }
 
 // newLedger returns an empty ledger.
-func newLedger(c client.WithWatch, list func() client.ObjectList, take func(client.Object) (string, note), options ...client.ListOption) *ledger {
-	return &ledger{client: c, list: list, options: options, take: take, pool: shared.NewPool(), notes: map[types.NamespacedName]note{}, filled: make(chan struct{})}
+func newLedger(c client.WithWatch, list func() client.ObjectList, trainJob func(string) (string, bool), take func(client.Object) note, options ...client.ListOption) *ledger {
+	return &ledger{client: c, list: list, options: options, trainJob: trainJob, take: take, pool: shared.NewPool(), notes: map[types.NamespacedName]note{}, filled: make(chan struct{})}
 }
 
 // of returns the note of the object that is named after the TrainJob.
@@ -103,7 +110,7 @@ func (l *ledger) Start(ctx context.Context, queue workqueue.TypedRateLimitingInt
 			return l.client.Watch(ctx, l.list(), raw(options))
 		},
 	}
-	reflector := toolscache.NewReflectorWithOptions(source, nil, l, toolscache.ReflectorOptions{Name: fmt.Sprintf("ledger of %T", l.list())})
+	reflector := toolscache.NewReflectorWithOptions(source, nil, l, toolscache.ReflectorOptions{Name: "ledger", TypeDescription: l.kind()})
 	go reflector.RunWithContext(ctx)
 	return nil
 }
@@ -114,14 +121,16 @@ func (l *ledger) WaitForSync(ctx context.Context) error {
 	case <-l.filled:
 		return nil
 	case <-ctx.Done():
-		return errors.New("what is kept of the runtimes was not read in time")
+		return fmt.Errorf("not all objects for %s were read in time", l.kind())
 	}
 }
 
-// noted is an object on its way into the ledger: what names it, and its note.
+// kind tells which objects these are.
+func (l *ledger) kind() string { return fmt.Sprintf("%T", l.list()) }
+
+// noted is an object on its way into the ledger: what a Reflector asks of it, and its note.
 type noted struct {
 	metav1.ObjectMeta
-	trainJob string
 	note
 }
 
@@ -136,13 +145,21 @@ func (l *ledger) read(object any) (*noted, error) {
 	case *noted:
 		return object, nil
 	case client.Object:
-		trainJob, is := l.take(object)
-		return &noted{
-			ObjectMeta: metav1.ObjectMeta{Namespace: l.pool.String(object.GetNamespace()), Name: object.GetName()},
-			trainJob:   trainJob, note: is,
-		}, nil
+		read := &noted{ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.pool.String(object.GetNamespace()), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(),
+		}}
+		if _, found := l.trainJob(read.Name); found {
+			read.note = l.take(object)
+		}
+		return read, nil
 	}
 	return nil, fmt.Errorf("a ledger got a %T", object)
+}
+
+// trainJobOf returns which TrainJob an object is for; false where it is for none.
+func (l *ledger) trainJobOf(object metav1.Object) (types.NamespacedName, bool) {
+	name, found := l.trainJob(object.GetName())
+	return types.NamespacedName{Namespace: l.pool.String(object.GetNamespace()), Name: name}, found
 }
 
 // Add implements cache.ReflectorStore.
@@ -154,8 +171,8 @@ func (l *ledger) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	key := types.NamespacedName{Namespace: read.Namespace, Name: read.trainJob}
-	if key.Name == "" {
+	key, found := l.trainJobOf(read)
+	if !found {
 		return nil
 	}
 	l.mu.Lock()
@@ -170,12 +187,12 @@ func (l *ledger) Update(object any) error {
 
 // Delete implements cache.ReflectorStore.
 func (l *ledger) Delete(object any) error {
-	read, err := l.read(object)
-	if err != nil {
-		return err
+	gone, ok := object.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("a ledger got a %T", object)
 	}
-	key := types.NamespacedName{Namespace: read.Namespace, Name: read.trainJob}
-	if key.Name == "" {
+	key, found := l.trainJobOf(gone)
+	if !found {
 		return nil
 	}
 	l.mu.Lock()
@@ -193,8 +210,8 @@ func (l *ledger) Replace(objects []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		if read.trainJob != "" {
-			notes[types.NamespacedName{Namespace: read.Namespace, Name: read.trainJob}] = read.note
+		if key, found := l.trainJobOf(read); found {
+			notes[key] = read.note
 		}
 	}
 	l.mu.Lock()

@@ -9,17 +9,18 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Bounds of what is kept of that was read before: how many snapshots of either form, and of how
-// many bytes and values of JSON each may be, so that nobody can fill the memory with large ones.
+// Bounds of what is kept of that was read before, so that nobody can fill the memory: how many of
+// each form, how many bytes what was read and what it was read from may have, and how many values
+// of JSON. A value takes some 300 bytes, so that all of one form take 25 MB at the very most.
 const (
-	recalled       = 128
+	recalled       = 64
 	recalledSize   = 32 << 10
-	recalledValues = 2 << 10
+	recalledValues = 1 << 10
 )
 
 // Most TrainJobs live on few states of few runtimes, and each is read again and again. What was
 // read before is kept: of seals by all of them but the time, of TrainingRuntimeSnapshots by what
-// they say, of ConfigMaps, of which it is a summary, by the text.
+// they say, of ConfigMaps, of which it is no more than what names the content, by the text.
 var (
 	readSeals   = lru.New(recalled)
 	readObjects = lru.New(recalled)
@@ -39,7 +40,7 @@ func recall(from *lru.Cache, key string, at time.Time) *Snapshot {
 
 // remember keeps what was read of this JSON, unless that is large.
 func remember(in *lru.Cache, key string, s *Snapshot, content []byte) {
-	if len(content) <= recalledSize && values(content) <= recalledValues {
+	if len(key) <= recalledSize && len(content) <= recalledSize && values(content) <= recalledValues {
 		in.Add(strings.Clone(key), s)
 	}
 }
@@ -62,17 +63,16 @@ func whenSealed(value string) (at time.Time, rest string, ok bool) {
 	return at, value[headSize:], true
 }
 
-// textRead is what was read of a ConfigMap: nil where that holds no runtime, and the revision that
-// the runtime carries.
+// textRead is what was read of a ConfigMap: whose content it is, nil where that is no runtime, and
+// the revision that the content carries.
 type textRead struct {
 	snapshot *Snapshot
 	carried  string
 }
 
-// rememberText keeps what was read of this YAML, unless that is large: it may be the larger form of
-// JSON, or the smaller one.
+// rememberText keeps what was read of this YAML, unless that is large.
 func rememberText(text string, read textRead) {
-	if len(text) <= recalledSize && (read.snapshot == nil || values(encode(read.snapshot.object)) <= recalledValues) {
+	if len(text) <= recalledSize {
 		readTexts.Add(strings.Clone(text), read)
 	}
 }

@@ -32,7 +32,7 @@ import (
 // trainersTurn is how long Trainer has to write its ConfigMap before the reconciler does.
 const trainersTurn = 5 * time.Second
 
-// catchUp is how long the cache has to learn of an object that was created just now.
+// catchUp is how long a ledger has to learn of an object that was created just now.
 const catchUp = time.Second
 
 // Between failed tries: first and longest. A job may be waiting.
@@ -98,8 +98,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 
 // setLedgers makes the ledgers, which list and watch by this client.
 func (r *Reconciler) setLedgers(watching client.WithWatch) {
-	r.filed = newLedger(watching, func() client.ObjectList { return &v1alpha1.TrainingRuntimeSnapshotList{} }, noteFiled)
-	r.configMaps = newLedger(watching, func() client.ObjectList { return &corev1.ConfigMapList{} }, noteConfigMap, labelled())
+	r.filed = newLedger(watching, func() client.ObjectList { return &v1alpha1.TrainingRuntimeSnapshotList{} },
+		func(name string) (string, bool) { return name, true }, noteFiled)
+	r.configMaps = newLedger(watching, func() client.ObjectList { return &corev1.ConfigMapList{} },
+		trainer.TrainJobOfSnapshot, noteConfigMap, labelled())
 }
 
 // all asks for every TrainJob to be looked at.
@@ -120,7 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// A controller that is added to a running manager may start before what it watches is read.
 	for _, ledger := range []*ledger{r.filed, r.configMaps} {
 		if err := ledger.WaitForSync(ctx); err != nil {
-			return reconcile.Result{}, err
+			log.FromContext(ctx).Info("waiting for the first list", "of", ledger.kind())
+			return reconcile.Result{RequeueAfter: catchUp}, nil
 		}
 	}
 	job := &trainer.TrainJob{}
@@ -132,13 +135,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	wait, err := r.reconcile(ctx, job, known.RuntimeSnapshot)
-	switch {
-	case errors.Is(err, errGone), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	if errors.Is(err, errGone) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The event of the next TrainJob comes, and nothing new into a namespace that goes.
 		err = nil
-	case apierrors.IsAlreadyExists(err):
-		// The cache does not have yet what this look, or Trainer, has just created.
-		wait, err = catchUp, nil
 	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }
@@ -183,8 +182,20 @@ func (r *Reconciler) reconcile(ctx context.Context, job *trainer.TrainJob, keeps
 		if wait, err = r.configMap(ctx, job, s); err == nil && wait == 0 {
 			wait, err = r.jobSet(ctx, job, s)
 		}
+		if apierrors.IsAlreadyExists(err) {
+			// Trainer was faster.
+			wait, err = firstLook, nil
+		}
 	}
-	return wait, errors.Join(err, r.file(ctx, job, s, filed))
+	notFiled := r.file(ctx, job, s, filed)
+	if apierrors.IsAlreadyExists(notFiled) {
+		// The ledger does not have yet what an earlier look created.
+		notFiled = nil
+		if wait == 0 {
+			wait = catchUp
+		}
+	}
+	return wait, errors.Join(err, notFiled)
 }
 
 // decided tells of a TrainJob without a seal whether it is decided what it lives on: one that waits

@@ -9,9 +9,11 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	goyaml "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -129,11 +131,28 @@ func FromYAML(text string) (*Snapshot, error) {
 
 // yamlObject reads YAML as the API machinery reads JSON.
 func yamlObject(text string) (object map[string]any, err error) {
+	if aliased(text) {
+		return nil, errors.New("YAML with aliases, of which a few can stand for any number of values")
+	}
 	content, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return nil, err
 	}
 	return object, json.Unmarshal(content, &object)
+}
+
+// aliased tells whether a value of this YAML stands for another. Trainer writes none such.
+func aliased(text string) bool {
+	var document goyaml.Node
+	// What is no YAML has none, and what has none has no asterisk.
+	if !strings.Contains(text, "*") || goyaml.Unmarshal([]byte(text), &document) != nil {
+		return false
+	}
+	return anyAlias(&document)
+}
+
+func anyAlias(node *goyaml.Node) bool {
+	return node.Kind == goyaml.AliasNode || slices.ContainsFunc(node.Content, anyAlias)
 }
 
 // Holds tells whether Trainer, going by this text of its ConfigMap, builds what the snapshot
@@ -168,8 +187,8 @@ func summarize(text string) string {
 	return s.summaryWith(carried)
 }
 
-// readText reads the runtime in a ConfigMap, and the revision that it carries, right or wrong; nil
-// when there is none.
+// readText tells whose content the runtime in a ConfigMap is, without that content, and the revision that it
+// carries, right or wrong; nil when there is none.
 func readText(text string) (s *Snapshot, carried string) {
 	if value, found := readTexts.Get(text); found {
 		read := value.(textRead)
@@ -178,7 +197,8 @@ func readText(text string) (s *Snapshot, carried string) {
 	var read textRead
 	object, err := yamlObject(text)
 	if err == nil {
-		if read.snapshot, err = Take(object); err == nil {
+		if taken, err := Take(object); err == nil {
+			read.snapshot = &Snapshot{Source: taken.Source, Revision: taken.Revision}
 			read.carried = annotation(object, v1alpha1.AnnotationRuntimeRevision)
 		}
 	}

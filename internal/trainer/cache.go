@@ -42,15 +42,10 @@ func TrimJobSet(jobSet *JobSet, pool *shared.Pool) {
 	jobSet.Status.Conditions = trimConditions(jobSet.Status.Conditions, pool, func(*metav1.Condition) bool { return false })
 }
 
-// trimMeta takes out who wrote what, and shares what others say as well.
+// trimMeta takes out of the metadata of an object who wrote what, and all owners but the
+// controller, and has it share with others what they have in common.
 func trimMeta(kind *metav1.TypeMeta, meta *metav1.ObjectMeta, pool *shared.Pool) {
 	kind.APIVersion, kind.Kind = pool.String(kind.APIVersion), pool.String(kind.Kind)
-	TrimMeta(meta, pool)
-}
-
-// TrimMeta takes out of the metadata of an object who wrote what, and all owners but the
-// controller, and has it share with others what they have in common.
-func TrimMeta(meta *metav1.ObjectMeta, pool *shared.Pool) {
 	meta.ManagedFields, meta.GenerateName = nil, ""
 	meta.Namespace = pool.String(meta.Namespace)
 	owner := metav1.GetControllerOfNoCopy(meta)

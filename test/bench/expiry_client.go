@@ -18,9 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
-// bareWorkers is how many TrainJobs the bare client works on side by side: as many as Signalbox's
-// reconciler does.
-const bareWorkers = 10
+// bareWorkers is how many TrainJobs the bare client works on side by side: more than Signalbox's
+// reconciler does, so that the API server is the limit.
+const bareWorkers = 32
 
 // bareUser is who the bare client is. The API server queues its requests as those of any service
 // account; those of the cluster's admin would be exempt.

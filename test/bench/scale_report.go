@@ -22,7 +22,7 @@ func scaleReport(found []scaleFigures, rest time.Duration) *figures.Report {
 	report := &figures.Report{
 		Title: "How the reconciler and the webhook start, and what they cost at rest, with many TrainJobs that have deadlines",
 		Notes: []string{
-			"Trainer, JobSet and the controller manager do not run. All TrainJobs are active and sealed, with a deadline in 30 days and a runtime of 1 KB, in 50 namespaces; " +
+			"Trainer, JobSet and the controller manager do not run. All TrainJobs are active and sealed, with a deadline in 30 days and a runtime of 1 KB, in 50 namespaces: one state of one runtime, of which the caches keep what they all have in common once; " +
 				"beside each stand the TrainingRuntimeSnapshot and the ConfigMap that Signalbox keeps. They were copied into etcd.",
 			fmt.Sprintf("At rest is over %s, %s after the start. Requests by the reconciler at rest include the renewals of its Lease, one in two seconds (PUT).", rest, min(settle, rest)),
 		},
@@ -59,7 +59,7 @@ func scaleReport(found []scaleFigures, rest time.Duration) *figures.Report {
 		{What: jobs + " scheduled after the caches are filled", Want: "within 20 s", Got: seconds(last.scheduled), Met: last.scheduled <= scheduledWithin},
 		{What: "reconciler, resident at rest with " + jobs, Want: "under 300 MB", Got: megabytes(last.reconciler.memoryAtRest), Met: last.reconciler.memoryAtRest < memoryBound},
 		{What: "webhook, resident at rest with " + jobs, Want: "under 300 MB", Got: megabytes(last.webhook.memoryAtRest), Met: last.webhook.memoryAtRest < memoryBound},
-		{What: "writes at rest", Want: "renewals of the Lease, 30 a minute", Got: byMethod(last.reconciler.requestsAtRest), Met: onlyRenewals(last)},
+		{What: "requests at rest", Want: "renewals of the Lease, 30 a minute, and watches begun anew", Got: byMethod(last.reconciler.requestsAtRest), Met: onlyRenewals(last)},
 		{What: "time from start to all scheduled, for each TrainJob, with " + jobs + " against " + thousands(found[0].jobs), Want: "no more than linear: at most 1", Got: fmt.Sprintf("%.2f", growth), Met: growth <= 1},
 		{What: "deletion of the runtime of " + jobs, Want: "under 1 s", Got: millis(last.denied), Met: last.denied < deniedWithin},
 	}
@@ -69,9 +69,13 @@ func scaleReport(found []scaleFigures, rest time.Duration) *figures.Report {
 // perJob is the time from the start of the reconciler to all being scheduled, for one TrainJob.
 func perJob(f scaleFigures) float64 { return (f.filled + f.scheduled).Seconds() / float64(f.jobs) }
 
-// onlyRenewals tells whether both processes only renew the Lease at rest; a watch that is begun anew
-// every few minutes is a GET.
+// onlyRenewals tells whether both processes only renew the Lease at rest, and begin anew the watches,
+// which the API server ends after 5 to 10 minutes and which are GETs.
 func onlyRenewals(f scaleFigures) bool {
+	const watches = 10
+	if f.reconciler.requestsAtRest["GET"] > watches || f.webhook.requestsAtRest["GET"] > watches {
+		return false
+	}
 	for _, method := range []string{"POST", "PATCH", "DELETE"} {
 		if f.reconciler.requestsAtRest[method]+f.webhook.requestsAtRest[method] > 0 {
 			return false
