@@ -66,7 +66,7 @@ func newBench(t testing.TB, objects ...client.Object) *bench {
 		Metrics: figures,
 	}
 	b.setLedgers(store)
-	for _, l := range []*ledger{b.Reconciler.configMaps, b.Reconciler.filed} {
+	for _, l := range []*ledger{b.configMaps, b.Reconciler.filed} {
 		l.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		t.Cleanup(l.queue.ShutDown)
 	}
@@ -219,7 +219,7 @@ func (b *bench) delete(t testing.TB) func(context.Context, client.WithWatch, cli
 // catchUp has the ledgers know of what is stored, as they do a moment later.
 func (b *bench) catchUp(t testing.TB) {
 	t.Helper()
-	for _, l := range []*ledger{b.Reconciler.configMaps, b.Reconciler.filed} {
+	for _, l := range []*ledger{b.configMaps, b.Reconciler.filed} {
 		list := l.list()
 		if err := b.store.List(t.Context(), list, l.options...); err != nil {
 			t.Fatal(err)

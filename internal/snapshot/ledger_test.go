@@ -34,7 +34,7 @@ func asked(l *ledger) []string {
 // A TrainJob is looked at when what is known of its objects changes, and only then.
 func TestLedgerAsksWhenANoteChanges(t *testing.T) {
 	w := newWorld(t)
-	l := newBench(t).Reconciler.configMaps
+	l := newBench(t).configMaps
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -143,7 +143,7 @@ func TestLedgerFollows(t *testing.T) {
 		defer func() { watched <- struct{}{} }()
 		return store.Watch(ctx, list, options...)
 	}})
-	for what, l := range map[string]*ledger{createFiled: b.Reconciler.filed, createConfig: b.Reconciler.configMaps} {
+	for what, l := range map[string]*ledger{createFiled: b.Reconciler.filed, createConfig: b.configMaps} {
 		l.client = watching
 		if l.WaitForSync(over) == nil {
 			t.Errorf("%s: it is filled before it was started", what)
@@ -168,10 +168,10 @@ func TestLedgerFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Get waits until somebody is asked for.
-	if request, _ := b.Reconciler.configMaps.queue.Get(); request.Name != "job" {
+	if request, _ := b.configMaps.queue.Get(); request.Name != "job" {
 		t.Errorf("asked for %s", request)
 	}
-	if _, found := b.Reconciler.configMaps.of(w.job); found {
+	if _, found := b.configMaps.of(w.job); found {
 		t.Error("what is deleted is still known")
 	}
 }
@@ -211,7 +211,7 @@ func TestReconcileWaitsForItsLedgers(t *testing.T) {
 	look := func(ctx context.Context) (reconcile.Result, error) {
 		return b.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w.job)})
 	}
-	for _, l := range []*ledger{b.Reconciler.filed, b.Reconciler.configMaps} {
+	for _, l := range []*ledger{b.Reconciler.filed, b.configMaps} {
 		if result, err := look(over); err != nil || result.RequeueAfter != catchUp || len(b.writes) > 0 {
 			t.Errorf("before the ledger of %s is filled: %v, %v, writes %q", l.kind(), result, err, b.writes)
 		}
@@ -228,7 +228,7 @@ func TestReconcileWaitsForItsLedgers(t *testing.T) {
 // At the start of a large cluster there is more to look at than news, which must not wait for it.
 func TestLedgerPutsNewsBeforeWhatIsListed(t *testing.T) {
 	w := newWorld(t)
-	l := newBench(t).Reconciler.configMaps
+	l := newBench(t).configMaps
 	queue := priorityqueue.New[reconcile.Request]("test")
 	t.Cleanup(queue.ShutDown)
 	l.queue = queue
@@ -249,7 +249,7 @@ func TestLedgerPutsNewsBeforeWhatIsListed(t *testing.T) {
 // has the names that a Reflector keeps it by.
 func TestLedgerTransforms(t *testing.T) {
 	w := newWorld(t)
-	l := newBench(t).Reconciler.configMaps
+	l := newBench(t).configMaps
 	store := toolscache.NewStore(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.WithTransformer(l.Transformer()))
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}
 	if err := errors.Join(store.Add(w.config().Obj()), store.Add(other), store.Add(w.config().Obj())); err != nil {

@@ -232,7 +232,7 @@ func (e *ender) end(ctx context.Context, namespaces []string, r round, first tim
 		if err != nil {
 			return nil, err
 		}
-		if err := e.watcher.over(ctx, namespaces[i:i+1]); err != nil {
+		if err := e.over(ctx, namespace); err != nil {
 			return nil, err
 		}
 		e.told = append(e.told, e.watcher.since(answered)...)
@@ -245,6 +245,18 @@ func (e *ender) end(ctx context.Context, namespaces []string, r round, first tim
 		found = append(found, e.watcher.ends(namespace))
 	}
 	return found, nil
+}
+
+// over waits until the TrainJobs that the bare client ended have ended, and keeps them so.
+func (e *ender) over(ctx context.Context, namespace string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	keeping, stop := context.WithCancel(ctx)
+	group.Go(func() error { return e.client.keep(keeping, namespace) })
+	group.Go(func() error {
+		defer stop()
+		return e.watcher.over(ctx, []string{namespace})
+	})
+	return group.Wait()
 }
 
 // sleepUntil waits until that instant; it returns at once when it is past.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -49,10 +50,7 @@ func newBareClient(ctx context.Context, c *cluster.Cluster) (*bareClient, error)
 // end ends the TrainJobs job-0, job-1 and so on of the namespace, and returns when each status was
 // stored.
 func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[client.ObjectKey]time.Time, error) {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
-		Type: trainer.ConditionFailed, Status: metav1.ConditionTrue, Reason: trainer.ReasonDeadlineExceeded,
-		Message: "active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds)", LastTransitionTime: metav1.Now(),
-	}}}})
+	patch, err := failedPatch()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +63,7 @@ func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[
 			job, jobSet := &trainer.TrainJob{}, &trainer.JobSet{}
 			job.Namespace, job.Name = namespace, fmt.Sprint("job-", i)
 			jobSet.Namespace, jobSet.Name = job.Namespace, job.Name
-			if err := b.Status().Patch(ctx, job, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			if err := b.Status().Patch(ctx, job, patch); err != nil {
 				return fmt.Errorf("set Failed: %w", err)
 			}
 			mu.Lock()
@@ -78,4 +76,42 @@ func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[
 		})
 	}
 	return answered, group.Wait()
+}
+
+// failedPatch is the patch that sets Failed.
+func failedPatch() (client.Patch, error) {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
+		Type: trainer.ConditionFailed, Status: metav1.ConditionTrue, Reason: trainer.ReasonDeadlineExceeded,
+		Message: "active since 2026-03-01T12:00:00Z, longer than the limit of 60 s (spec.activeDeadlineSeconds)", LastTransitionTime: metav1.Now(),
+	}}}})
+	return client.RawPatch(types.MergePatchType, patch), err
+}
+
+// again is how often it is looked whether what has ended still has.
+const again = time.Second
+
+// keep ends once more, until the context is over, what Trainer took up again: it may write a status
+// that it took before the TrainJob failed, and make the JobSet anew.
+func (b *bareClient) keep(ctx context.Context, namespace string) error {
+	patch, err := failedPatch()
+	for err == nil && pass(ctx, again) == nil {
+		var jobs trainer.TrainJobList
+		var jobSets trainer.JobSetList
+		err = errors.Join(b.List(ctx, &jobs, client.InNamespace(namespace)), b.List(ctx, &jobSets, client.InNamespace(namespace)))
+		for i := range jobs.Items {
+			if !jobs.Items[i].Terminal() {
+				err = errors.Join(err, b.Status().Patch(ctx, &jobs.Items[i], patch))
+			}
+		}
+		for i := range jobSets.Items {
+			if jobSets.Items[i].DeletionTimestamp.IsZero() {
+				gone := b.Delete(ctx, &jobSets.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+				err = errors.Join(err, client.IgnoreNotFound(gone))
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
