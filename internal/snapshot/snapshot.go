@@ -131,8 +131,8 @@ func FromYAML(text string) (*Snapshot, error) {
 
 // yamlObject reads YAML as the API machinery reads JSON.
 func yamlObject(text string) (object map[string]any, err error) {
-	if aliased(text) {
-		return nil, errors.New("YAML with aliases, of which a few can stand for any number of values")
+	if err := plain(text); err != nil {
+		return nil, err
 	}
 	content, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -141,14 +141,22 @@ func yamlObject(text string) (object map[string]any, err error) {
 	return object, json.Unmarshal(content, &object)
 }
 
-// aliased tells whether a value of this YAML stands for another. Trainer writes none such.
-func aliased(text string) bool {
-	var document goyaml.Node
-	// What is no YAML has none, and what has none has no asterisk.
-	if !strings.Contains(text, "*") || goyaml.Unmarshal([]byte(text), &document) != nil {
-		return false
+// plain refuses YAML in which a value stands for another: a few such can stand for any number of
+// values, and Trainer writes none.
+func plain(text string) error {
+	// What has no asterisk has no alias.
+	if !strings.Contains(text, "*") {
+		return nil
 	}
-	return anyAlias(&document)
+	var document goyaml.Node
+	if err := goyaml.Unmarshal([]byte(text), &document); err != nil {
+		// Another parser may read it, with its aliases.
+		return err
+	}
+	if anyAlias(&document) {
+		return errors.New("YAML with aliases")
+	}
+	return nil
 }
 
 func anyAlias(node *goyaml.Node) bool {
