@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,8 +100,12 @@ type Index struct {
 // result is the error of a try to build the index, nil when it is there.
 type result struct{ err error }
 
-// cacheTurn is how long a cache that is still being filled may take for an answer.
-const cacheTurn = 2 * time.Second
+// cacheTurn is how long a cache that is still being filled may take for an answer: less than
+// the API server waits for a webhook's.
+const cacheTurn = 4 * time.Second
+
+// betweenLooks is how often is looked whether the first try to build the index has ended.
+const betweenLooks = 10 * time.Millisecond
 
 // betweenTries is how often the index looks whether TrainJobs are installed.
 const betweenTries = 5 * time.Second
@@ -133,11 +138,22 @@ func (x *Index) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica has its index.
 func (x *Index) NeedLeaderElection() bool { return false }
 
+// tried returns what became of building the index, and waits for the first try: the webhook
+// serves a little before its cache starts. Nil when that takes longer than the request may.
+func (x *Index) tried(ctx context.Context) *result {
+	_ = wait.PollUntilContextCancel(ctx, betweenLooks, true, func(context.Context) (bool, error) {
+		return x.state.Load() != nil, nil
+	})
+	return x.state.Load()
+}
+
 // Users returns the TrainJobs that need the runtime, as the index has them and not to be changed,
 // sorted by namespace and name. There are none while TrainJobs are not installed; an error when
-// the index is not there yet.
+// the index is not there within cacheTurn.
 func (x *Index) Users(ctx context.Context, runtime Runtime) ([]*trainer.TrainJob, error) {
-	switch state := x.state.Load(); {
+	ctx, cancel := context.WithTimeout(ctx, cacheTurn)
+	defer cancel()
+	switch state := x.tried(ctx); {
 	case state == nil:
 		return nil, errors.New("the TrainJobs are not indexed yet")
 	case meta.IsNoMatchError(state.err):
@@ -145,8 +161,6 @@ func (x *Index) Users(ctx context.Context, runtime Runtime) ([]*trainer.TrainJob
 	case state.err != nil:
 		return nil, fmt.Errorf("the TrainJobs are not indexed: %w", state.err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cacheTurn)
-	defer cancel()
 	var jobs trainer.TrainJobList
 	err := x.Cache.List(ctx, &jobs, client.MatchingFields{byRuntime: runtime.String()}, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -229,8 +229,12 @@ func TestIndexWaitsForTrainJobs(t *testing.T) {
 func TestIndexThatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		index := &Index{Cache: &indexed{t: t, fault: func() error { return errors.New("no API server") }}, Clock: clock.RealClock{}}
+		asked := time.Now()
 		if _, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"}); err == nil {
 			t.Error("no error before the first try")
+		}
+		if took := time.Since(asked); took != cacheTurn {
+			t.Errorf("it waited %s, want %s", took, cacheTurn)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
@@ -240,6 +244,26 @@ func TestIndexThatIsNotThere(t *testing.T) {
 		_, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"})
 		if want := "the TrainJobs are not indexed: no API server"; err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}
+
+// The webhook serves a little before its cache starts: who asks then waits for the first try.
+func TestIndexThatIsAskedBeforeItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		index := &Index{Cache: &indexed{t: t, objects: []client.Object{job("a", "job", cluster, "torch").Obj()}}, Clock: clock.RealClock{}}
+		go func() {
+			time.Sleep(3 * time.Second)
+			if err := index.Start(t.Context()); err != nil {
+				t.Errorf("Start = %v", err)
+			}
+		}()
+		asked := time.Now()
+		if jobs, err := index.Users(t.Context(), Runtime{Kind: cluster, Name: "torch"}); len(jobs) != 1 || err != nil {
+			t.Errorf("%v, %v", names(jobs), err)
+		}
+		if took := time.Since(asked); took < 3*time.Second || took > 3*time.Second+betweenLooks {
+			t.Errorf("answered after %s", took)
 		}
 	})
 }

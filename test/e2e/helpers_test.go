@@ -24,9 +24,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
-// patience is how long a step may take that is not about time. It is long because the
-// machine may be busy; a test that passes never waits for it.
-const patience = 90 * time.Second
+// patience is how long a step may take that is not about time. It is long because the machine
+// may be busy, and since every watch of Kubernetes's own parts waits up to a minute before it
+// asks anew for what an API server that was away has; a test that passes never waits for it.
+const patience = 3 * time.Minute
 
 // scene is what one test works with: a namespace of its own on a cluster.
 type scene struct {
@@ -210,7 +211,11 @@ func (s *scene) children(name string) string {
 		found = append(found, "Job "+job.Name)
 	}
 	for _, pod := range s.pods(name) {
-		found = append(found, fmt.Sprintf("Pod %s %s", pod.Name, pod.Status.Phase))
+		text := fmt.Sprintf("Pod %s %s", pod.Name, pod.Status.Phase)
+		if pod.DeletionTimestamp != nil {
+			text += fmt.Sprintf(" deleted at %s, with finalizers %v", pod.DeletionTimestamp.Format(time.TimeOnly), pod.Finalizers)
+		}
+		found = append(found, text)
 	}
 	return strings.Join(found, ", ")
 }

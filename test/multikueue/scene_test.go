@@ -18,9 +18,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
-// patience is how long a step may take that is not about time. It is long because the
-// machine may be busy; a test that passes never waits for it.
-const patience = 90 * time.Second
+// patience is how long a step may take that is not about time. It is long because the machine
+// may be busy, and since every watch of Kubernetes's own parts waits up to a minute before it
+// asks anew for what an API server that was away has; a test that passes never waits for it.
+const patience = 3 * time.Minute
 
 // lateness is how late the end of a TrainJob may be seen on a busy machine.
 const lateness = 20 * time.Second
