@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -43,7 +46,7 @@ type round struct {
 var (
 	rounds      = []round{{10, 10, 2 * time.Second}, {100, 3, 5 * time.Second}, {1000, 1, 0}}
 	shortRounds = []round{{10, 3, time.Second}, {50, 1, 0}}
-	// fullRound takes some 40 minutes in the three ways on two cores: 5000 TrainJobs must run first.
+	// fullRound takes some 20 minutes in the three ways on two cores.
 	fullRound = round{5000, 1, 0}
 )
 
@@ -94,7 +97,7 @@ func (f *expiryFigures) measure(ctx context.Context, w way, of []round) (err err
 	if err != nil {
 		return err
 	}
-	defer e.watcher.stop()
+	defer func() { err = errors.Join(err, e.close()) }()
 	f.ends[w] = map[int][]ends{}
 	if w == bySignalbox {
 		f.costs = e.costs
@@ -118,9 +121,7 @@ type ender struct {
 	way     way
 	watcher *watcher
 	client  *bareClient
-	// each is how long a TrainJob took, in the last round, from its creation until it ran, with all
-	// others.
-	each time.Duration
+	store   *store
 
 	// As in expiryFigures, by size.
 	told     figures.Samples
@@ -128,17 +129,15 @@ type ender struct {
 	observer map[int]float64
 }
 
-// Before any round is known: how long a TrainJob takes to run, and what is added to that.
+// How long before the first deadline a round begins: for the TrainJob that goes the ordinary way, and
+// for each copy, which all controllers look at.
 const (
-	eachAtFirst = 300 * time.Millisecond
-	margin      = 20 * time.Second
+	margin = 30 * time.Second
+	each   = 25 * time.Millisecond
 )
 
-// creators is how many TrainJobs are created side by side.
-const creators = 24
-
 func newEnder(ctx context.Context, c *cluster.Cluster, w way) (*ender, error) {
-	e := &ender{Cluster: c, way: w, each: eachAtFirst, costs: map[int]endCost{}, observer: map[int]float64{}}
+	e := &ender{Cluster: c, way: w, costs: map[int]endCost{}, observer: map[int]float64{}}
 	probe := trainJob("default", "probe", builtIn, nil)
 	err := c.Client.Create(ctx, probe, client.DryRunAll)
 	if stamped := probe.GetAnnotations()[v1alpha1.AnnotationResumedAt] != ""; err == nil && stamped != (w == bySignalbox) {
@@ -148,17 +147,29 @@ func newEnder(ctx context.Context, c *cluster.Cluster, w way) (*ender, error) {
 		e.client, err = newBareClient(ctx, c)
 	}
 	if err == nil {
-		e.watcher, err = watch(ctx, c.Config)
+		e.store, err = openStore(ctx, c)
 	}
-	return e, err
+	if err != nil {
+		return nil, err
+	}
+	if e.watcher, err = watch(ctx, c.Config); err != nil {
+		return nil, errors.Join(err, e.store.Close())
+	}
+	return e, nil
 }
 
-// take creates the TrainJobs of the round, lets them end and tells how they did.
+// close ends what newEnder has begun.
+func (e *ender) close() error {
+	e.watcher.stop()
+	return e.store.Close()
+}
+
+// take has the TrainJobs of the round run, lets them end and tells how they did. One of each time
+// goes the ordinary way; the others are copies of it.
 func (e *ender) take(ctx context.Context, r round) ([]ends, error) {
 	count := r.size * r.times
-	began := time.Now()
-	// The first deadline is the beginning of a second.
-	first := began.Add(margin + time.Duration(count)*e.each*4/3).Truncate(time.Second)
+	// The first deadline is in the second that begins then.
+	first := time.Now().Add(margin + time.Duration(count)*each).Truncate(time.Second)
 	var namespaces []string
 	for i := range r.times {
 		namespace := fmt.Sprintf("expiry-%d-%d", r.size, i)
@@ -167,28 +178,68 @@ func (e *ender) take(ctx context.Context, r round) ([]ends, error) {
 		if err := e.Client.Create(ctx, object); err != nil {
 			return nil, err
 		}
+		if err := e.create(ctx, namespace, numbered(0), first.Add(time.Duration(i)*r.apart)); err != nil {
+			return nil, err
+		}
 		namespaces = append(namespaces, namespace)
 	}
-	var group errgroup.Group
-	group.SetLimit(creators)
-	for i := range count {
-		at := first.Add(time.Duration(i%r.times) * r.apart)
-		group.Go(func() error { return e.create(ctx, namespaces[i%r.times], fmt.Sprint("job-", i/r.times), at) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := e.watcher.running(ctx, namespaces, r.times); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d TrainJobs are created after %s\n", e.way, count, time.Since(began).Round(time.Second))
+	for _, namespace := range namespaces {
+		if err := e.copy(ctx, namespace, r.size); err != nil {
+			return nil, err
+		}
+	}
 	if err := e.watcher.running(ctx, namespaces, count); err != nil {
 		return nil, err
 	}
-	took := time.Since(began)
-	e.each = took / time.Duration(count)
-	fmt.Fprintf(os.Stderr, "%s: they run after %s\n", e.way, took.Round(time.Second))
-	if rest := time.Until(first); rest < 0 {
+	rest := time.Until(first)
+	fmt.Fprintf(os.Stderr, "%s: %d TrainJobs run, %s before the first deadline\n", e.way, count, rest.Round(time.Second))
+	if rest < 0 {
 		return nil, fmt.Errorf("the TrainJobs ran %s after the first deadline", -rest)
 	}
 	return e.measured(ctx, namespaces, r, first)
+}
+
+// numbered is the name of the TrainJob of this number.
+func numbered(number int) string { return fmt.Sprintf("job-%05d", number) }
+
+// copy adds copies of the first TrainJob of the namespace, once it rests, until there are so many.
+func (e *ender) copy(ctx context.Context, namespace string, size int) error {
+	template, err := e.resting(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	deadline := e.watcher.deadline(namespace, numbered(0))
+	next := 1
+	return e.store.copyAll(ctx, 1, func() ([]clientv3.Op, error) {
+		if next >= size {
+			return nil, nil
+		}
+		name := numbered(next)
+		next++
+		e.watcher.expect(namespace, name, deadline)
+		return template.copy(namespace, name, func(value []byte) []byte { return value })
+	})
+}
+
+// unchanged is how long nothing of a TrainJob changes before it counts as at rest.
+const unchanged = 2 * time.Second
+
+// resting returns what is stored for the first TrainJob of the namespace, once that rests.
+func (e *ender) resting(ctx context.Context, namespace string) (*template, error) {
+	var last *template
+	err := wait.PollUntilContextTimeout(ctx, unchanged, stall, true, func(ctx context.Context) (bool, error) {
+		before := last
+		var err error
+		last, err = newTemplate(ctx, e.Cluster, e.store, namespace, numbered(0))
+		return before != nil && reflect.DeepEqual(before, last), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the first TrainJob of %s to rest: %w", namespace, err)
+	}
+	return last, nil
 }
 
 // measured waits for the first deadline, and has measured what is taken until all have ended.

@@ -47,7 +47,7 @@ func newBareClient(ctx context.Context, c *cluster.Cluster) (*bareClient, error)
 	return &bareClient{opened}, err
 }
 
-// end ends the TrainJobs job-0, job-1 and so on of the namespace, and returns when each status was
+// end ends the TrainJobs of the namespace, and returns when each status was
 // stored.
 func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[client.ObjectKey]time.Time, error) {
 	patch, err := failedPatch()
@@ -61,7 +61,7 @@ func (b *bareClient) end(ctx context.Context, namespace string, count int) (map[
 	for i := range count {
 		group.Go(func() error {
 			job, jobSet := &trainer.TrainJob{}, &trainer.JobSet{}
-			job.Namespace, job.Name = namespace, fmt.Sprint("job-", i)
+			job.Namespace, job.Name = namespace, numbered(i)
 			jobSet.Namespace, jobSet.Name = job.Namespace, job.Name
 			if err := b.Status().Patch(ctx, job, patch); err != nil {
 				return fmt.Errorf("set Failed: %w", err)

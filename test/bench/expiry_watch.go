@@ -151,6 +151,13 @@ func (w *watcher) expect(namespace, name string, deadline time.Time) {
 	w.of(client.ObjectKey{Namespace: namespace, Name: name}).deadline = deadline
 }
 
+// deadline returns the deadline of a TrainJob.
+func (w *watcher) deadline(namespace, name string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of(client.ObjectKey{Namespace: namespace, Name: name}).deadline
+}
+
 // due notes that this instant is the deadline of all TrainJobs of the namespace.
 func (w *watcher) due(namespace string, at time.Time) {
 	w.mu.Lock()

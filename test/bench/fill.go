@@ -9,10 +9,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,8 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/cluster"
 )
 
-// Names of the copies: all as long as those of the template, since a copy is made by putting
-// other names of the same length in the stored bytes.
+// Names of the copies.
 const (
 	fillNamespaces = 50
 	fillNamespace  = "scale-%02d"
@@ -30,23 +27,12 @@ const (
 )
 
 // filler fills a cluster with TrainJobs that are active, sealed and have a deadline, and with what
-// Signalbox keeps beside each: copies of one that went the ordinary way, written to etcd, which
-// takes seconds where the API server would take half an hour.
+// Signalbox keeps beside each.
 type filler struct {
-	cluster *cluster.Cluster
-	store   *store
-	// parts are the stored objects of the template.
-	parts []part
-	uid   string
-	next  int
-}
-
-// part is one stored object of the template.
-type part struct {
-	key string
-	// value has the object's own UID in it, also where it is not the TrainJob's.
-	value []byte
-	uid   string
+	cluster  *cluster.Cluster
+	store    *store
+	template *template
+	next     int
 }
 
 // newFiller makes the namespaces and the template, with the parts of the cluster running.
@@ -63,7 +49,6 @@ func newFiller(ctx context.Context, c *cluster.Cluster, store *store) (*filler, 
 	if err := c.Client.Create(ctx, job); err != nil {
 		return nil, err
 	}
-	f := &filler{cluster: c, store: store, uid: string(job.GetUID()), next: 1}
 	config, filed := &corev1.ConfigMap{}, &metav1.PartialObjectMetadata{}
 	filed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.TrainingRuntimeSnapshotKind))
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -76,71 +61,25 @@ func newFiller(ctx context.Context, c *cluster.Cluster, store *store) (*filler, 
 	if err != nil {
 		return nil, fmt.Errorf("what is kept of the runtime of the template: %w", err)
 	}
-	for _, kept := range []struct{ key, uid string }{
-		{keyOf(trainer.GroupVersion.Group, "trainjobs", namespace, name), f.uid},
-		{keyOf("", "configmaps", namespace, config.Name), string(config.UID)},
-		{keyOf(v1alpha1.Group, "trainingruntimesnapshots", namespace, name), string(filed.UID)},
-	} {
-		value, err := store.value(ctx, kept.key)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Contains(value, []byte(kept.uid)) {
-			return nil, fmt.Errorf("%s is not as it was written", kept.key)
-		}
-		f.parts = append(f.parts, part{key: kept.key, value: value, uid: kept.uid})
-	}
-	return f, nil
+	template, err := newTemplate(ctx, c, store, namespace, name)
+	return &filler{cluster: c, store: store, template: template, next: 1}, err
 }
-
-// most is how many objects go into one transaction of etcd, which takes 128 at most.
-const most = 126
 
 // fill adds copies until there are so many TrainJobs, and waits until the API server has them.
 func (f *filler) fill(ctx context.Context, count int) error {
-	var group errgroup.Group
-	group.SetLimit(8)
-	var puts []clientv3.Op
-	flush := func() {
-		batch := puts
-		puts = nil
-		group.Go(func() error {
-			_, err := f.store.Txn(ctx).Then(batch...).Commit()
-			return err
-		})
-	}
-	for ; f.next < count; f.next++ {
-		puts = append(puts, f.copies(f.next)...)
-		if len(puts) == most {
-			flush()
+	err := f.store.copyAll(ctx, most, func() ([]clientv3.Op, error) {
+		if f.next >= count {
+			return nil, nil
 		}
-	}
-	if len(puts) > 0 {
-		flush()
-	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("fill etcd: %w", err)
+		number := f.next
+		f.next++
+		return f.template.copy(fmt.Sprintf(fillNamespace, number%fillNamespaces), fmt.Sprintf(fillName, number),
+			func(value []byte) []byte { return sealedLater(value, number) })
+	})
+	if err != nil {
+		return err
 	}
 	return f.arrived(ctx, count)
-}
-
-// copies are the objects of the TrainJob of this number.
-func (f *filler) copies(number int) []clientv3.Op {
-	uid := string(uuid.NewUUID())
-	replaced := func(text []byte) []byte {
-		text = bytes.ReplaceAll(text, fmt.Appendf(nil, fillNamespace, 0), fmt.Appendf(nil, fillNamespace, number%fillNamespaces))
-		text = bytes.ReplaceAll(text, fmt.Appendf(nil, fillName, 0), fmt.Appendf(nil, fillName, number))
-		return bytes.ReplaceAll(text, []byte(f.uid), []byte(uid))
-	}
-	var puts []clientv3.Op
-	for _, part := range f.parts {
-		value := sealedLater(replaced(part.value), number)
-		if part.uid != f.uid {
-			value = bytes.ReplaceAll(value, []byte(part.uid), []byte(uuid.NewUUID()))
-		}
-		puts = append(puts, clientv3.OpPut(string(replaced([]byte(part.key))), string(value)))
-	}
-	return puts
 }
 
 // sealedLater changes when the TrainJob was sealed, if it is one, by so many seconds: no two that a

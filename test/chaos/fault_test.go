@@ -116,7 +116,7 @@ func useProxy(t *testing.T, p *proxy) {
 func expires(t *testing.T, namespace string) {
 	t.Helper()
 	// Long enough for the pods to run first, also on a busy machine.
-	const limit = 15
+	const limit = 25
 	object := manifest(namespace, "job", limit, false, false)
 	if err := shared.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -160,10 +160,11 @@ func expires(t *testing.T, namespace string) {
 func oneEvent(t *testing.T, job *trainer.TrainJob, message string) {
 	t.Helper()
 	var events corev1.EventList
-	err := shared.Client.List(t.Context(), &events, client.InNamespace(job.Namespace), client.MatchingFields{"reason": trainer.ReasonDeadlineExceeded})
-	if err != nil {
-		t.Fatal(err)
-	}
+	// It is sent on its own, after what it tells of.
+	eventually(t, "an event", func() (bool, string) {
+		err := shared.Client.List(t.Context(), &events, client.InNamespace(job.Namespace), client.MatchingFields{"reason": trainer.ReasonDeadlineExceeded})
+		return len(events.Items) > 0, fmt.Sprint(err)
+	})
 	if len(events.Items) != 1 {
 		t.Fatalf("%d events tell of the expiry, want 1: %v", len(events.Items), events.Items)
 	}

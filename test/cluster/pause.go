@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -94,8 +95,13 @@ func (c *Cluster) renewTrainerLease(ctx context.Context) {
 	}
 }
 
-// setTrainerLease gives the lease to the holder, or to nobody with "".
+// setTrainerLease gives the lease to the holder, or to nobody with "". The last write of a Trainer
+// that was killed may come between.
 func (c *Cluster) setTrainerLease(ctx context.Context, holder string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.writeTrainerLease(ctx, holder) })
+}
+
+func (c *Cluster) writeTrainerLease(ctx context.Context, holder string) error {
 	now := metav1.NowMicro()
 	spec := coordinationv1.LeaseSpec{
 		HolderIdentity:       ptr.To(holder),

@@ -31,6 +31,8 @@ func TestDeadlineWebhooksAreCalledOnlyWhenNeeded(t *testing.T) {
 	s.becomes("job", trainer.ConditionSuspended, "True/Suspended")
 	count("creation and Trainer's first look", 1, 1, 0, 1)
 
+	// The API server makes a patch anew, webhooks and all, when somebody else writes meanwhile.
+	s.rests("job")
 	s.resume("job")
 	s.running("job")
 	s.becomes("job", trainer.ConditionSuspended, "False/Resumed")

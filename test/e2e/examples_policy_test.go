@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -73,16 +72,12 @@ func TestPolicyExamples(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			s := newScene(t)
-			out, err := exec.Command(s.cluster.Kubectl, "--kubeconfig", s.cluster.Kubeconfig, "--namespace", s.namespace,
-				"apply", "--validate=strict", "--filename", "../../examples/"+file).CombinedOutput()
-			if err != nil {
-				t.Fatalf("kubectl apply: %v\n%s", err, out)
-			}
 			defer func() {
 				policies := &unstructured.Unstructured{}
 				policies.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.LifecyclePolicyKind))
 				s.must(s.cluster.Client.DeleteAllOf(context.Background(), policies))
 			}()
+			s.applied("../../examples/" + file)
 			test(s)
 		})
 	}

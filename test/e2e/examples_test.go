@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,20 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/trainer"
 )
+
+// applied applies an example as a user would, with strict validation. Where it brings a runtime,
+// Trainer may come to know of that a moment too late.
+func (s *scene) applied(file string) {
+	s.Helper()
+	s.knowing(func() error {
+		out, err := exec.CommandContext(s.ctx, s.cluster.Kubectl, "--kubeconfig", s.cluster.Kubeconfig, "--namespace", s.namespace,
+			"apply", "--validate=strict", "--filename", file).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("kubectl apply: %w\n%s", err, out)
+		}
+		return nil
+	})
+}
 
 // Each example of a TrainJob is applied as a user would, with strict validation, and runs or
 // waits as it says.
@@ -23,11 +38,7 @@ func TestExamples(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			out, err := exec.CommandContext(s.ctx, s.cluster.Kubectl, "--kubeconfig", s.cluster.Kubeconfig,
-				"apply", "--validate=strict", "--namespace", s.namespace, "--filename", file).CombinedOutput()
-			if err != nil {
-				t.Fatalf("kubectl apply: %v\n%s", err, out)
-			}
+			s.applied(file)
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(trainer.GroupVersion.WithKind(trainer.TrainJobKind))
 			s.must(s.cluster.Client.List(s.ctx, list, client.InNamespace(s.namespace)))

@@ -113,7 +113,8 @@ func TestGuardClockOfAJob(t *testing.T) {
 	t.Run("stock ends the pods by it", func(t *testing.T) {
 		t.Parallel()
 		s := newSceneOn(t, stock)
-		s.runtime("train", strings.Replace(jobSetOf(oldImage), `"spec":{"template"`, `"spec":{`+onJob+`"template"`, 1))
+		// Long enough for the pods to run first.
+		s.runtime("train", strings.Replace(jobSetOf(oldImage), `"spec":{"template"`, `"spec":{"activeDeadlineSeconds":20,"template"`, 1))
 		s.known("train")
 		s.create("job", deadline(3600), onRuntime("train"))
 		s.running("job")
@@ -139,7 +140,7 @@ func TestGuardClockAfterTheEnd(t *testing.T) {
 	t.Run("stock runs a failed one again", func(t *testing.T) {
 		t.Parallel()
 		s := newSceneOn(t, stock)
-		s.runtime("train", strings.NewReplacer(`{"replicatedJobs"`, `{"ttlSecondsAfterFinished":5,"replicatedJobs"`, `"spec":{"template"`, `"spec":{"backoffLimit":0,"template"`).Replace(jobSetOf(oldImage)))
+		s.runtime("train", strings.NewReplacer(`{"replicatedJobs"`, `{"ttlSecondsAfterFinished":10,"replicatedJobs"`, `"spec":{"template"`, `"spec":{"backoffLimit":0,"template"`).Replace(jobSetOf(oldImage)))
 		s.known("train")
 		s.create("job", onRuntime("train"))
 		s.running("job")

@@ -100,7 +100,7 @@ func TestGuardDeletion(t *testing.T) {
 		},
 		"a running one, out of time": {
 			jobs: func(s *scene, runtime client.Object) {
-				s.createOn(runtime, "job", deadlineAnnotation(15))
+				s.createOn(runtime, "job", deadlineAnnotation(25))
 				s.running("job")
 			},
 			used: true, end: func(*scene) {},

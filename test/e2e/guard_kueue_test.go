@@ -53,6 +53,7 @@ func TestGuardWhatFreezesKueue(t *testing.T) {
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	runtime := s.stored(s.object(namespaced, "train", twoJobs()))
 	s.createOn(runtime, "first", queued(), oneCPU())
+	s.comeTo("first", 2)
 	s.running("first")
 	s.inUse(runtime)
 	if err := s.remove(runtime); err == nil {
@@ -101,6 +102,7 @@ func TestGuardWhatKueueCannotResume(t *testing.T) {
 			s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 			s.runtime("train", twoJobs())
 			s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+			s.comeTo("job", 2)
 			pods, workload := s.running("job"), s.workload("job")
 			s.disrupted(patch)
 			s.lookedAt("job")
@@ -124,6 +126,7 @@ func TestGuardWhatKueueTakesForBroken(t *testing.T) {
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	s.runtime("train", twoJobs())
 	s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+	s.comeTo("job", 2)
 	pods := s.running("job")
 	workload := s.workloadBecomes("job", podsReady, "True/Started")
 	s.disrupted(`[{"op":"add","path":"/spec/template/spec/replicatedJobs/1/replicas","value":3}]`)

@@ -22,12 +22,13 @@ const outOfTime = "False/DeactivatedDueToMaximumExecutionTimeExceeded"
 // Of Kueue's limit and the deadline, the first one decides. Kueue's suspends the TrainJob and
 // keeps it so, the deadline fails it.
 func TestKueueMaxExecTime(t *testing.T) {
+	t.Parallel()
 	t.Run("before the deadline", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
 		s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 		history := s.follow("job")
-		s.create("job", queued(), oneCPU(), maxExecTime(6), deadlineAnnotation(16))
+		s.create("job", queued(), oneCPU(), maxExecTime(6), deadlineAnnotation(20))
 		start := s.stamp(s.admission("job"))
 		workload := s.workloadBecomes("job", requeued, outOfTime)
 		if active, found, _ := unstructured.NestedBool(workload.Object, "spec", "active"); active || !found {
@@ -36,7 +37,7 @@ func TestKueueMaxExecTime(t *testing.T) {
 		s.becomes("job", trainer.ConditionSuspended, "True/Suspended")
 		s.noPods("job")
 		// The deadline has no say any more.
-		s.holds("job", start.Add(18*time.Second))
+		s.holds("job", start.Add(22*time.Second))
 		if job := s.get("job"); job.Active() || condition(job, trainer.ConditionFailed) != "" {
 			t.Errorf("out of Kueue's time: suspend %v, %s", job.Spec.Suspend, s.text(job.Status))
 		}
@@ -47,12 +48,12 @@ func TestKueueMaxExecTime(t *testing.T) {
 		s := newScene(t)
 		s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 		history := s.follow("job")
-		s.create("job", queued(), oneCPU(), maxExecTime(16), deadlineAnnotation(6))
+		s.create("job", queued(), oneCPU(), maxExecTime(24), deadlineAnnotation(6))
 		start := s.stamp(s.admission("job"))
 		s.failsAt("job", start.Add(6*time.Second))
 		s.workloadBecomes("job", finished, "True/Failed")
 		// Kueue's time has no say any more.
-		s.eventually("the end of Kueue's time", func() (bool, string) { return time.Since(start) > 18*time.Second, "" })
+		s.eventually("the end of Kueue's time", func() (bool, string) { return time.Since(start) > 26*time.Second, "" })
 		workload := s.workload("job")
 		if active, found, _ := unstructured.NestedBool(workload.Object, "spec", "active"); !active || !found {
 			t.Errorf("spec.active of the Workload = %t, %t", active, found)
@@ -68,17 +69,17 @@ func TestKueueMaxExecTime(t *testing.T) {
 	// What the first admission used, Kueue counts again in the second; the deadline does not.
 	t.Run("over two admissions", func(t *testing.T) {
 		t.Parallel()
-		const limit = 25 * time.Second
+		const limit = 37 * time.Second
 		s := newScene(t)
 		s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 		history := s.follow("job")
-		s.create("job", queued(), oneCPU(), maxExecTime(24), deadlineAnnotation(25))
+		s.create("job", queued(), oneCPU(), maxExecTime(36), deadlineAnnotation(37))
 		first := s.stamp(s.admission("job"))
 		s.holds("job", first.Add(12*time.Second))
 		workload := s.preempt("job", "urgent")
 		used, _, err := unstructured.NestedInt64(workload.Object, "status", "accumulatedPastExecutionTimeSeconds")
 		s.must(err)
-		if used < 12 || used > 24 {
+		if used < 12 || used > 36 {
 			t.Fatalf("Kueue counts %d s after an admission of 12 s or a little more", used)
 		}
 		s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("urgent")))

@@ -58,6 +58,7 @@ func TestKueueReclaimsByTheRuntime(t *testing.T) {
 			s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 			s.runtime("train", twoPods(2))
 			s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+			s.comeTo("job", 3)
 			s.running("job")
 			if tc.edit != "" {
 				s.editTrain(tc.edit)
@@ -83,6 +84,7 @@ func TestKueueStuckOnFewerPodsThanReclaimed(t *testing.T) {
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	s.runtime("train", twoPods(2))
 	s.createOn(s.runtimeNamed("train"), "job", queued(), oneCPU())
+	s.comeTo("job", 3)
 	s.running("job")
 	s.finishMore("job")
 	s.eventually("reclaimed quota", func() (bool, string) { return s.reclaimed("job") == 2, s.text(s.workload("job")) })

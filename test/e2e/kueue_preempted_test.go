@@ -11,12 +11,12 @@ import (
 // meantime. Admitted again, it has its full time, on what it ran on before.
 func TestKueuePreempted(t *testing.T) {
 	t.Parallel()
-	const limit = 20 * time.Second
+	const limit = 40 * time.Second
 	s := newScene(t)
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	runtime := s.stored(s.object(namespaced, "train", jobSetOf(oldImage)))
 	history := s.follow("job")
-	s.createOn(runtime, "job", queued(), oneCPU(), deadlineAnnotation(20))
+	s.createOn(runtime, "job", queued(), oneCPU(), deadlineAnnotation(40))
 	s.runs("job", oldImage)
 	first := s.stamp(s.get("job"))
 	workload := s.preempt("job", "urgent")
@@ -44,11 +44,11 @@ func TestKueuePreempted(t *testing.T) {
 // again, it has its full time.
 func TestKueueDeactivated(t *testing.T) {
 	t.Parallel()
-	const limit = 15 * time.Second
+	const limit = 30 * time.Second
 	s := newScene(t)
 	s.must(s.cluster.AddQueue(s.ctx, s.namespace, "queue", "1"))
 	history := s.follow("job")
-	s.create("job", queued(), oneCPU(), deadlineAnnotation(15))
+	s.create("job", queued(), oneCPU(), deadlineAnnotation(30))
 	s.running("job")
 	first := s.stamp(s.get("job"))
 	s.activate("job", false)

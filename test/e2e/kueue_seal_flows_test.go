@@ -36,7 +36,7 @@ func TestKueueWithAnEditedRuntime(t *testing.T) {
 		"suspended by a user":  {play: suspendedByAUser},
 		"another priority":     {play: reprioritized},
 		"completed":            {play: completed},
-		"past its deadline":    {changes: []change{deadlineAnnotation(20)}, play: pastItsDeadline},
+		"past its deadline":    {changes: []change{deadlineAnnotation(45)}, play: pastItsDeadline},
 		"deleted":              {play: deletedWhileItRuns},
 		"without its Workload": {play: workloadDeleted},
 	} {
@@ -132,7 +132,7 @@ func completed(s *scene, _ []corev1.Pod, workload *unstructured.Unstructured) {
 }
 
 func pastItsDeadline(s *scene, _ []corev1.Pod, workload *unstructured.Unstructured) {
-	s.failsAt("job", s.stamp(s.get("job")).Add(20*time.Second))
+	s.failsAt("job", s.stamp(s.get("job")).Add(45*time.Second))
 	s.ends(workload, "True/Failed")
 }
 

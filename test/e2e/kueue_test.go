@@ -23,6 +23,7 @@ func oneCPU() change {
 // webhook is called after Kueue's, before it and once more, or both before and after: the
 // time in the queue costs nothing, and the deadline counts from the admission.
 func TestKueueDeadlineInAQueue(t *testing.T) {
+	t.Parallel()
 	for name, order := range map[string]func(*scene){
 		"after Kueue's webhook":             func(*scene) {},
 		"before and after Kueue's webhook":  func(s *scene) { s.alsoBefore(kueuesConfiguration) },

@@ -20,8 +20,9 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	s.create("quiet", deadline(3600))
 	s.create("waiting", suspended(), deadlineAnnotation(5))
 	s.running("quiet")
-	meanwhile := s.stamp(s.create("meanwhile", deadlineAnnotation(12))).Add(12 * time.Second)
-	later := s.stamp(s.create("later", deadlineAnnotation(40))).Add(40 * time.Second)
+	meanwhile := s.stamp(s.create("meanwhile", deadlineAnnotation(15))).Add(15 * time.Second)
+	// Far enough for watches that ask anew only a while after the API server is back.
+	later := s.stamp(s.create("later", deadlineAnnotation(75))).Add(75 * time.Second)
 	s.running("meanwhile")
 	s.running("later")
 	s.holds("meanwhile", meanwhile.Add(-time.Second))
@@ -30,14 +31,26 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	shared.APIServer.Kill()
 	shared.Etcd.Kill()
 	s.must(startAll())
-	if time.Now().Before(meanwhile) {
+	returned := time.Now()
+	if returned.Before(meanwhile) {
 		t.Fatal("the API server was back before the deadline: it shows nothing")
 	}
 
-	s.failsAt("meanwhile", meanwhile)
+	s.eventually("the end of TrainJob meanwhile", func() (bool, string) {
+		if !shared.Reconciler.Running() {
+			// It has given up only now.
+			s.must(startAll())
+			returned = time.Now()
+		}
+		job := s.get("meanwhile")
+		return job.Terminal(), s.text(job.Status)
+	})
+	s.fails("meanwhile", returned)
 	// What came up meanwhile goes on by itself.
 	waiting := s.stamp(s.resume("waiting"))
-	s.failsAt("waiting", waiting.Add(5*time.Second))
+	if seen := s.becomes("waiting", trainer.ConditionFailed, "True/DeadlineExceeded"); seen.Before(waiting.Add(5 * time.Second)) {
+		t.Errorf("failed at %s, resumed at %s", seen, waiting)
+	}
 	s.eventually("the events of what ended", func() (bool, string) {
 		told := len(s.events("meanwhile", trainer.ReasonDeadlineExceeded)) + len(s.events("waiting", trainer.ReasonDeadlineExceeded))
 		return told == 2, fmt.Sprint(told)
@@ -54,6 +67,7 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 		t.Errorf("failed %s after its deadline, want at most 2 s", late)
 	}
 	for _, name := range []string{"meanwhile", "later", "waiting"} {
+		s.gone(name)
 		for _, reason := range []string{trainer.ReasonDeadlineExceeded, "DeadlineApproaching"} {
 			if name == "meanwhile" && reason == "DeadlineApproaching" {
 				continue // it was due just then: told or not

@@ -46,8 +46,8 @@ func TestOutageOfTheWebhookIgnoredByKueue(t *testing.T) {
 	s.alterTrain(newImage, "2")
 	s.eventually("a restart by Kueue", func() (bool, string) {
 		s.nudge("job")
-		now := s.pods("job")
-		return len(now) > 0 && !slices.Contains(uids(first), now[0].UID) && s.workload("job").GetUID() != workload.GetUID(), s.children("job")
+		now, other := s.pods("job"), s.workload("job")
+		return len(now) > 0 && !slices.Contains(uids(first), now[0].UID) && other != nil && other.GetUID() != workload.GetUID(), s.children("job")
 	})
 	pods, workload := s.runs("job", oldImage), s.workload("job")
 	s.lookedAt("job")

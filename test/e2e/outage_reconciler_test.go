@@ -16,22 +16,23 @@ func TestOutageOfTheReconcilerAndThenOfBoth(t *testing.T) {
 	s, other := newScene(t), newScene(t)
 	removed := s.watched("removed-later")
 	for _, name := range []string{"deleted", "removed", "removed-later"} {
-		s.create(name, stayAnnotation(map[string]int{"removed": 3}[name]+map[string]int{"removed-later": 45}[name]))
+		s.create(name, stayAnnotation(map[string]int{"removed": 3}[name]+map[string]int{"removed-later": 75}[name]))
 	}
 	other.create("job", deadline(3600))
 	other.running("job")
 	s.running("deleted")
-	annotated := s.stamp(s.create("annotated", deadlineAnnotation(10))).Add(10 * time.Second)
-	bySpec := s.stamp(s.create("by-spec", deadline(10))).Add(10 * time.Second)
-	left := s.stamp(s.create("left", deadline(20))).Add(20 * time.Second)
-	ahead := s.stamp(s.create("ahead", deadlineAnnotation(45))).Add(45 * time.Second)
-	for _, name := range []string{"annotated", "by-spec", "left", "ahead"} {
+	annotated := s.stamp(s.create("annotated", deadlineAnnotation(20))).Add(20 * time.Second)
+	bySpec := s.stamp(s.create("by-spec", deadline(20))).Add(20 * time.Second)
+	left := s.stamp(s.create("left", deadline(32))).Add(32 * time.Second)
+	for _, name := range []string{"annotated", "by-spec", "left"} {
 		s.running(name)
 	}
 	s.finishedAs("removed", trainer.ConditionComplete)
 	s.finishedAs("removed-later", trainer.ConditionFailed)
 	reconciler := s.crashed(shared.Reconciler)
 	s.failsAt("by-spec", bySpec.Add(-truncation))
+	ahead := s.stamp(s.create("ahead", deadlineAnnotation(55))).Add(55 * time.Second)
+	s.running("ahead")
 
 	webhook := s.crashed(shared.Webhook)
 	s.must(s.cluster.Client.Delete(s.ctx, s.trainJob("deleted")))
@@ -58,17 +59,21 @@ func TestOutageOfTheReconcilerAndThenOfBoth(t *testing.T) {
 	if rest := time.Until(ahead); rest < time.Second {
 		t.Fatalf("the reconciler was back %s before the deadline: it shows nothing", rest)
 	}
-	s.failsAt("annotated", annotated.Add(20*time.Second))
-	s.gone("left")
+	s.fails("annotated", returned)
 	s.deleted("removed")
+	s.eventually("the end of the JobSets", func() (bool, string) {
+		return s.jobSetNamed("annotated") == nil && s.jobSetNamed("left") == nil, s.children("annotated") + s.children("left")
+	})
 	if late := time.Since(returned); late > lateness {
 		t.Errorf("all that was overdue took %s", late)
 	}
+	s.gone("annotated")
+	s.gone("left")
 	s.holds("ahead", ahead)
 	if late := s.failsAt("ahead", ahead); late > 2*time.Second {
 		t.Errorf("failed %s after its deadline, want at most 2 s", late)
 	}
-	if _, late := removed.goes(45); late > 2*time.Second {
+	if _, late := removed.goes(75); late > 2*time.Second {
 		t.Errorf("removed %s after its time, want at most 2 s", late)
 	}
 	webhook()

@@ -42,7 +42,7 @@ func (s *scene) stage() {
 	s.running("active")
 	s.running("holder")
 	s.finish("ended")
-	s.create("queued", queued(), oneCPU(), deadlineAnnotation(8))
+	s.create("queued", queued(), oneCPU(), deadlineAnnotation(15))
 	s.becomes("ended", trainer.ConditionComplete, "True/AllJobsCompleted")
 	s.becomes("waiting", trainer.ConditionSuspended, "True/Suspended")
 	s.eventually("a Workload that waits", func() (bool, string) { return s.workload("queued") != nil, s.children("queued") })

@@ -32,11 +32,11 @@ func (s *scene) exceededBy(name string, start time.Time, seconds int, by string)
 func TestPolicyDeadlineEnds(t *testing.T) {
 	s := newScene(t)
 	runtime := s.object(namespaced, "train", jobSetOf(oldImage))
-	runtime.SetAnnotations(map[string]string{v1alpha1.AnnotationDefaultActiveDeadlineSeconds: "14"})
+	runtime.SetAnnotations(map[string]string{v1alpha1.AnnotationDefaultActiveDeadlineSeconds: "26"})
 	s.stored(runtime)
-	s.sets("p", `{"activeDeadline":{"default":"13s"}}`)
-	s.gives(by(13, s.byPolicyNamed("p")))
-	s.gives(by(14, "TrainingRuntime/train"), on(runtime))
+	s.sets("p", `{"activeDeadline":{"default":"25s"}}`)
+	s.gives(by(25, s.byPolicyNamed("p")))
+	s.gives(by(26, "TrainingRuntime/train"), on(runtime))
 	sources := []string{"policy", "runtime", "spec", "annotation"}
 	expirations := func() (counts []float64) {
 		for _, source := range sources {
@@ -49,14 +49,14 @@ func TestPolicyDeadlineEnds(t *testing.T) {
 	s.running("first")
 	s.running("second")
 	s.trainerAway()
-	s.holds("first", first.Add(13*time.Second))
-	late := s.failsAt("first", first.Add(13*time.Second))
+	s.holds("first", first.Add(25*time.Second))
+	late := s.failsAt("first", first.Add(25*time.Second))
 	if late > 2*time.Second {
 		t.Errorf("failed %s after its deadline, want at most 2 s", late)
 	}
-	s.failsAt("second", second.Add(14*time.Second))
-	s.exceededBy("first", first, 13, s.byPolicyNamed("p"))
-	s.exceededBy("second", second, 14, "TrainingRuntime/train")
+	s.failsAt("second", second.Add(26*time.Second))
+	s.exceededBy("first", first, 25, s.byPolicyNamed("p"))
+	s.exceededBy("second", second, 26, "TrainingRuntime/train")
 	for i, count := range expirations() {
 		want := before[i]
 		if i < 2 {

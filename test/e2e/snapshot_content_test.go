@@ -155,6 +155,7 @@ func TestSnapshotDryRun(t *testing.T) {
 		return strings.HasPrefix(s.children("queued"), "JobSet queued"), s.children("queued")
 	})
 	s.becomes("queued", trainer.ConditionSuspended, "True/Suspended")
+	s.rests("queued")
 	seals := s.figure(shared.Webhook, "signalbox_runtime_seals_total")
 	stored := func() string {
 		object := s.trainJob("queued")

@@ -163,6 +163,13 @@ func TestSnapshotGateReadsTheContent(t *testing.T) {
 	s := newScene(t)
 	s.runtime("train", jobSetOf(oldImage))
 	back := s.trainerAway()
+	// It writes the ConfigMap itself when Trainer has not for a while: it must not be there before.
+	s.must(shared.Reconciler.Stop(s.ctx))
+	t.Cleanup(func() {
+		if !shared.Reconciler.Running() {
+			s.must(shared.Reconciler.Start(context.Background()))
+		}
+	})
 	job := s.create("job", onRuntime("train"))
 	want := s.sealed(job)
 	s.must(shared.Webhook.Stop(s.ctx))
@@ -172,12 +179,6 @@ func TestSnapshotGateReadsTheContent(t *testing.T) {
 		}
 	}
 	t.Cleanup(restart)
-	s.must(shared.Reconciler.Stop(s.ctx))
-	t.Cleanup(func() {
-		if !shared.Reconciler.Running() {
-			s.must(shared.Reconciler.Start(context.Background()))
-		}
-	})
 	s.edit("train", newImage)
 	stored := s.runtimeNamed("train")
 	s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(stored), stored))

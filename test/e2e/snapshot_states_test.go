@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/internal/snapshot"
@@ -63,12 +64,14 @@ func TestSnapshotStatesWhenTheRuntimeChanges(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"edited": func(s *scene) { s.edit("train", newImage) },
 		"replaced by a PUT without a revision": func(s *scene) {
-			stored := s.runtimeNamed("train")
-			s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(stored), stored))
-			put := s.runtimeNamed("train")
-			put.SetResourceVersion(stored.GetResourceVersion())
-			put.Object["spec"] = s.runtimeSpec(jobSetOf(newImage))
-			s.must(s.cluster.Client.Update(s.ctx, put))
+			s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				stored := s.runtimeNamed("train")
+				s.must(s.cluster.Client.Get(s.ctx, client.ObjectKeyFromObject(stored), stored))
+				put := s.runtimeNamed("train")
+				put.SetResourceVersion(stored.GetResourceVersion())
+				put.Object["spec"] = s.runtimeSpec(jobSetOf(newImage))
+				return s.cluster.Client.Update(s.ctx, put)
+			}))
 		},
 		"deleted and created anew": func(s *scene) {
 			s.must(s.allowDisruption(s.runtimeNamed("train")))

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/signalbox-dev/signalbox/api/v1alpha1"
@@ -65,16 +66,18 @@ func TestInstallFeatures(t *testing.T) {
 	s.allowed()
 }
 
-// clock tries to set a clock in a runtime.
+// clock tries to set a clock in a runtime. The reconciler may write that at the same time.
 func (s *scene) clock() error {
 	s.Helper()
-	runtime := trainer.NewRuntime(trainer.ClusterTrainingRuntimeKind)
-	s.must(shared.Client.Get(s.ctx, client.ObjectKey{Name: "torch-distributed"}, runtime))
-	jobs, _, err := unstructured.NestedSlice(runtime.Object, "spec", "template", "spec", "replicatedJobs")
-	s.must(err)
-	s.must(unstructured.SetNestedField(jobs[0].(map[string]any), int64(5), "template", "spec", "activeDeadlineSeconds"))
-	s.must(unstructured.SetNestedSlice(runtime.Object, jobs, "spec", "template", "spec", "replicatedJobs"))
-	return shared.Client.Update(s.ctx, runtime, client.DryRunAll)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		runtime := trainer.NewRuntime(trainer.ClusterTrainingRuntimeKind)
+		s.must(shared.Client.Get(s.ctx, client.ObjectKey{Name: "torch-distributed"}, runtime))
+		jobs, _, err := unstructured.NestedSlice(runtime.Object, "spec", "template", "spec", "replicatedJobs")
+		s.must(err)
+		s.must(unstructured.SetNestedField(jobs[0].(map[string]any), int64(5), "template", "spec", "activeDeadlineSeconds"))
+		s.must(unstructured.SetNestedSlice(runtime.Object, jobs, "spec", "template", "spec", "replicatedJobs"))
+		return shared.Client.Update(s.ctx, runtime, client.DryRunAll)
+	})
 }
 
 // allowed checks that no pod was refused what it asked the API server for.

@@ -24,12 +24,12 @@ const (
 )
 
 func testAnnotation(s *scene) {
-	start := s.stamp(s.create("job", deadlineAnnotation(4)))
-	s.must(s.pass("job"))
+	start := s.stamp(s.create("job", deadlineAnnotation(8)))
+	s.passes("job")
 	s.run("job")
-	s.holds("job", start.Add(4*time.Second))
-	job := s.failsAt("job", start.Add(4*time.Second))
-	s.endedBySignalbox(job, start, "4 s (annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds)")
+	s.holds("job", start.Add(8*time.Second))
+	job := s.failsAt("job", start.Add(8*time.Second))
+	s.endedBySignalbox(job, start, "8 s (annotation lifecycle.trainer.kubeflow.org/active-deadline-seconds)")
 	// Trainer, which looks at it again, neither clears it nor starts it anew.
 	if err := s.pass("job"); err != nil && !strings.Contains(err.Error(), "TrainJob job is finished") {
 		s.Error(err)
@@ -68,18 +68,18 @@ func (s *scene) endedBySignalbox(job *trainer.TrainJob, start time.Time, limit s
 func testSuspend(s *scene) {
 	const limit = 5 * time.Second
 	first := s.stamp(s.create("job", deadlineAnnotation(5)))
-	s.must(s.pass("job"))
+	s.passes("job")
 	if stamp, found := s.suspend("job").Annotations[v1alpha1.AnnotationResumedAt]; found {
 		s.Errorf("suspended with the stamp %s", stamp)
 	}
-	s.must(s.pass("job"))
+	s.passes("job")
 	// Past the deadline of the first period, nothing happens.
 	s.holds("job", first.Add(limit+time.Second))
 	if s.jobSet("job") == nil {
 		s.Error("the JobSet of a suspended TrainJob is gone")
 	}
 	second := s.stamp(s.resume("job"))
-	s.must(s.pass("job"))
+	s.passes("job")
 	s.holds("job", second.Add(limit))
 	s.failsAt("job", second.Add(limit))
 }
@@ -172,8 +172,8 @@ func testSpecFieldUnknown(s *scene) {
 
 func testSpecFieldKnown(s *scene) {
 	const path = "spec.activeDeadlineSeconds: Invalid value: "
-	start := s.stamp(s.create("ends", deadline(3)))
-	s.must(s.pass("ends"))
+	start := s.stamp(s.create("ends", deadline(8)))
+	s.passes("ends")
 	for value, want := range map[int64]string{
 		-1:         "spec.activeDeadlineSeconds in body should be greater than or equal to 1",
 		0:          "spec.activeDeadlineSeconds in body should be greater than or equal to 1",
@@ -194,8 +194,8 @@ func testSpecFieldKnown(s *scene) {
 		s.Errorf("warnings = %q, want %q", got, want)
 	}
 	s.specFieldIsImmutable(path)
-	s.holds("ends", start.Add(3*time.Second))
-	s.endedBySignalbox(s.failsAt("ends", start.Add(3*time.Second)), start, "3 s (spec.activeDeadlineSeconds)")
+	s.holds("ends", start.Add(8*time.Second))
+	s.endedBySignalbox(s.failsAt("ends", start.Add(8*time.Second)), start, "8 s (spec.activeDeadlineSeconds)")
 	if s.get("both").Terminal() {
 		s.Error("ended by the annotation though the field is set")
 	}

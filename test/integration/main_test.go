@@ -119,7 +119,7 @@ func throughUpgrades(t *testing.T) func(*scene) {
 			stamp = s.create("job", deadlineAnnotation(3600)).Annotations[v1alpha1.AnnotationResumedAt]
 		}
 		s.namespace = namespace
-		s.must(s.pass("job"))
+		s.passes("job")
 		got := s.get("job").Annotations[v1alpha1.AnnotationResumedAt]
 		if stamp == "" || got != stamp {
 			t.Errorf("with Trainer %s the stamp is %q, want %q", s.release.version, got, stamp)

@@ -62,14 +62,14 @@ func testPolicy(s *scene) {
 	if s.release.knows.ActiveDeadline {
 		place, origin = "spec=", "spec.activeDeadlineSeconds"
 	}
-	by := s.policy("p", `{activeDeadline: {default: 4s, max: 1h}}`)
-	s.gives(place+"4", by)
-	s.gives(place+"4", by, suspended(), s.rich())
+	by := s.policy("p", `{activeDeadline: {default: 8s, max: 1h}}`)
+	s.gives(place+"8", by)
+	s.gives(place+"8", by, suspended(), s.rich())
 	job := s.create("job", s.rich())
 	start := s.stamp(job)
-	s.must(s.pass("job"))
-	s.holds("job", start.Add(4*time.Second))
-	s.endedBySignalbox(s.failsAt("job", start.Add(4*time.Second)), start, fmt.Sprintf("4 s (%s from %s)", origin, by))
+	s.passes("job")
+	s.holds("job", start.Add(8*time.Second))
+	s.endedBySignalbox(s.failsAt("job", start.Add(8*time.Second)), start, fmt.Sprintf("8 s (%s from %s)", origin, by))
 
 	over := fmt.Sprintf(`must be less than or equal to 3600 (1h0m0s), the maximum of %s`, by)
 	s.invalid(shared.Client.Create(s.ctx, s.trainJob("over", deadlineAnnotation(3601))), over)
@@ -81,7 +81,7 @@ func testPolicy(s *scene) {
 // testTTL checks that a finished TrainJob goes at its time, and all that was made of it.
 func testTTL(s *scene) {
 	s.create("job", s.rich(), annotated(v1alpha1.AnnotationTTLSecondsAfterFinished, "0"))
-	s.must(s.pass("job"))
+	s.passes("job")
 	s.run("job")
 	s.finishes("job")
 	s.removed("job")

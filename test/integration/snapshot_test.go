@@ -73,11 +73,7 @@ func snapshotThroughUpgrades() func(*scene) {
 			s.edit("train", "image:2")
 		}
 		s.namespace = namespace
-		// The ConfigMap may come between Trainer's look and its write, which then fails.
-		s.eventually("a pass of Trainer", func() (bool, string) {
-			err := s.pass("job")
-			return err == nil, fmt.Sprint(err)
-		})
+		s.passes("job")
 		job := s.get("job")
 		if diff := cmp.Diff(first.Annotations, job.Annotations); diff != "" {
 			s.Errorf("with Trainer %s the annotations are others (-first +now):\n%s", s.release.version, diff)
@@ -112,7 +108,7 @@ func testSnapshotFiled(s *scene) {
 	if early := time.Since(before); early < 4*time.Second {
 		s.Errorf("the ConfigMap came after %s: that is Trainer's turn", early)
 	}
-	s.must(s.pass("job"))
+	s.passes("job")
 	s.isKept(job)
 }
 
@@ -152,7 +148,7 @@ func testSnapshotGate(s *scene) {
 			s.Errorf("built from revision %q with %v, want Forbidden: %s", revision, err, want)
 		}
 	}
-	s.must(s.pass("job"))
+	s.passes("job")
 	if got := s.jobSet("job").GetAnnotations()[v1alpha1.AnnotationRuntimeRevision]; got != sealed.Revision {
 		s.Errorf("the JobSet has the revision %q, want %s", got, sealed.Revision)
 	}
@@ -163,7 +159,7 @@ func testSnapshotGate(s *scene) {
 func testSnapshotGateAtResume(s *scene) {
 	s.runtime("train", "image:1")
 	s.create("job", suspended(), on("train"))
-	s.must(s.pass("job"))
+	s.passes("job")
 	before := s.jobSet("job")
 	s.edit("train", "image:2")
 	job := s.resume("job")

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -50,6 +51,16 @@ func (s *scene) pass(name string) error {
 		return err
 	}
 	return errors.Join(err, s.report(object, conditions, nil))
+}
+
+// passes plays looks until one succeeds: the ConfigMap may come between Trainer's look and its
+// write, which then fails.
+func (s *scene) passes(name string) {
+	s.Helper()
+	s.eventually("a pass of Trainer", func() (bool, string) {
+		err := s.pass(name)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 func setCondition(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason string) {

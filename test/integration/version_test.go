@@ -20,7 +20,7 @@ func testLaterVersion(t *testing.T) {
 	s.invalid(shared.Client.Create(s.ctx, s.trainJob("bad", later, deadline(4294967296))),
 		"spec.activeDeadlineSeconds: Invalid value: 4294967296: must be less than or equal to 4294967295")
 
-	job := s.trainJob("job", later, s.rich(), deadline(4))
+	job := s.trainJob("job", later, s.rich(), deadline(8))
 	s.must(shared.Client.Create(s.ctx, job))
 	start := s.stamp(s.view(job))
 	s.must(s.apply(s.view(job))) // the JobSet's owner is of the later version, too
@@ -33,8 +33,8 @@ func testLaterVersion(t *testing.T) {
 	if len(got) != 1 || got[0] != undoneSpec || !s.stamp(s.view(job)).Equal(start) {
 		s.Errorf("after a removal the warnings are %q, the annotations %v", got, job.GetAnnotations())
 	}
-	s.holds("job", start.Add(4*time.Second))
-	s.failsAt("job", start.Add(4*time.Second))
+	s.holds("job", start.Add(8*time.Second))
+	s.failsAt("job", start.Add(8*time.Second))
 
 	s.must(shared.Client.Get(s.ctx, client.ObjectKeyFromObject(job), job))
 	unstructured.RemoveNestedField(job.Object, "status", "conditions")

@@ -23,7 +23,7 @@ import (
 // asks anew for what an API server that was away has; a test that passes never waits for it.
 const patience = 3 * time.Minute
 
-// lateness is how late the end of a TrainJob may be seen on a busy machine.
+// lateness is how late the end of a TrainJob may come on a busy machine.
 const lateness = 20 * time.Second
 
 // queue is the name of the queue in each scene. It has one CPU on each cluster, which is what
