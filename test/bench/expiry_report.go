@@ -167,12 +167,12 @@ func (f *expiryFigures) targets(of []round) []figures.Target {
 func (f *expiryFigures) notes(of []round) []string {
 	largest := slices.MaxFunc(of, func(a, b round) int { return a.size - b.size })
 	notes := []string{
-		"5000 at once are measured only with FULL=1: on two cores it takes some 40 minutes until so many run, three times over.",
+		"5000 at once are measured only with FULL=1.",
 		"Each way has a cluster of its own, one after the other: Signalbox with deadlines by its annotation, which Trainer does not know; stock with spec.activeDeadlineSeconds and without Signalbox; " +
 			"and, without Signalbox and deadlines, a client that patches the status and deletes the JobSet of each TrainJob, " +
 			fmt.Sprintf("%d side by side, with nothing to read, no event to write and no limit of its own.", bareWorkers),
 		"The limits that Trainer, JobSet, the scheduler and the controller manager put on their own requests are lifted, in all three. JobSet's controller and Trainer's work on one object at a time all the same, by their own code.",
-		"All TrainJobs of a time are in one namespace and have one pod each. Deadlines of Signalbox are spread over one second, since they count in nanoseconds; those of stock are at its beginning, since it counts in whole seconds.",
+		"All TrainJobs of a time are in one namespace, have one pod each and the same deadline. The first of them went the ordinary way until its pod ran and nothing of it changed any more; the others are copies in etcd of all that was stored for it, with UIDs of their own.",
 		"Signalbox's requests are queued by the API server's priority and fairness as those of any service account, and so are those of the bare client.",
 		"The times are those at which a client learns of it by a watch: of Failed, " +
 			fmt.Sprintf("%s (median) to %s (p99) after the writer has its answer, as measured with the bare client.", inMilliseconds(f.told.Quantile(0.5)), inMilliseconds(f.told.Quantile(0.99))),

@@ -55,7 +55,7 @@ func parse(args []string) (options, error) {
 	}
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.BoolVar(&o.short, "short", false, "run with small sizes, to see whether all works")
-	set.BoolVar(&o.full, "full", false, "measure also what takes long: 5000 deadlines at once, some 40 minutes")
+	set.BoolVar(&o.full, "full", false, "measure also what takes long: 5000 deadlines at once, some 20 minutes")
 	set.StringVar(&o.out, "out", ".bin/bench", "`FOLDER` for the figures")
 	only := set.String("only", "", "`NAMES` of the benches to run, with commas between them: "+strings.Join(names, ", ")+"; by default all")
 	if err := set.Parse(args); err != nil {
