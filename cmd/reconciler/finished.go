@@ -30,18 +30,11 @@ func (f *finished) rules(ctx context.Context, job *trainer.TrainJob) (ttl.Rules,
 	if err != nil {
 		return ttl.Rules{}, err
 	}
-	return ttl.Rules{
-		Runtime:   ttl.Default(settings.Annotations, settings.Name),
-		Succeeded: limit(rules.Succeeded),
-		Failed:    limit(rules.Failed),
-		Max:       limit(rules.MaxTTL),
-		OwnTTL:    settings.OwnTTL,
-	}, nil
+	of := func(limit policy.Limit) ttl.Limit { return ttl.Limit{After: limit.After, By: limit.By()} }
+	return ttl.RulesOf(settings, of(rules.Succeeded), of(rules.Failed), of(rules.MaxTTL)), nil
 }
 
-// settings returns what the runtime of the TrainJob says: the one that is sealed into it where the
-// runtime is gone, be it for a moment. What is removed for want of it would not come back with
-// it.
+// settings returns what the runtime of the TrainJob says, or what is sealed of it where it is gone.
 func (f *finished) settings(ctx context.Context, job *trainer.TrainJob) (trainer.RuntimeSettings, error) {
 	ref := job.Spec.RuntimeRef
 	if !ref.Known() {
@@ -49,22 +42,11 @@ func (f *finished) settings(ctx context.Context, job *trainer.TrainJob) (trainer
 	}
 	runtime := trainer.NewRuntime(ref.GroupVersionKind().Kind)
 	err := f.cache.Get(ctx, ref.Key(job.Namespace), runtime, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		return trainer.SettingsOf(runtime.Object), nil
-	}
-	if !apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return snapshot.SettingsOf(job, nil), nil
+	case err != nil:
 		return trainer.RuntimeSettings{}, fmt.Errorf("read runtime: %w", err)
 	}
-	if sealed, err := snapshot.Of(job); err == nil && sealed != nil {
-		return sealed.Settings(), nil
-	}
-	return trainer.RuntimeSettings{}, nil
-}
-
-// limit returns the limit of a policy; nil for none.
-func limit(of policy.Limit) *ttl.Limit {
-	if of == (policy.Limit{}) {
-		return nil
-	}
-	return &ttl.Limit{After: of.After, By: of.By()}
+	return snapshot.SettingsOf(job, runtime.Object), nil
 }

@@ -29,10 +29,10 @@ const (
 	wholeSecond = time.Second
 )
 
-// maxAhead is how far ahead of now a stamp or a condition may lie: clocks differ, but not by
+// MaxAhead is how far ahead of now a stamp or a condition may lie: clocks differ, but not by
 // more. A stamp that lies further ahead came with a manifest while no webhook looked, and
 // would put the end off for as long as its writer liked.
-const maxAhead = 5 * time.Minute
+const MaxAhead = 5 * time.Minute
 
 // State tells how a TrainJob stands to its deadline.
 type State int
@@ -81,7 +81,24 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 		return Decision{}
 	}
 	limit, source := limitOf(job)
-	start := activeSince(job, now)
+	return decide(job, ActiveSince(job, now), limit, source, now)
+}
+
+// EvaluateTrainer tells how the TrainJob stands to the deadline that Trainer, from 2.2 on, looks
+// after by itself: the field of the spec alone, from the start that Trainer counts from. That is
+// what counts where Signalbox is not installed. While Trainer still reports the TrainJob suspended
+// there is none: Trainer sets a new start when it next looks.
+func EvaluateTrainer(job *trainer.TrainJob, now time.Time) Decision {
+	if !job.Active() || job.Terminal() || !job.ManagedByTrainer() || job.Spec.ActiveDeadlineSeconds == nil ||
+		meta.IsStatusConditionTrue(job.Status.Conditions, trainer.ConditionSuspended) {
+		return Decision{}
+	}
+	return decide(job, trainerStart(job), limit(*job.Spec.ActiveDeadlineSeconds), SourceSpec, now)
+}
+
+// decide puts together what was found of a TrainJob that is active; limit and start are zero for
+// none.
+func decide(job *trainer.TrainJob, start time.Time, limit time.Duration, source Source, now time.Time) Decision {
 	if limit == 0 || start.IsZero() {
 		return Decision{}
 	}
@@ -99,6 +116,15 @@ func Evaluate(job *trainer.TrainJob, now time.Time) Decision {
 		decision.RequeueAfter = MinRequeue
 	}
 	return decision
+}
+
+// Limit returns how long the TrainJob may be active each time, where that stands, and as KIND/NAME
+// who gave it, "" for its author: as Evaluate has it, also while nothing counts. Zero for no limit.
+func Limit(job *trainer.TrainJob) (limit time.Duration, source Source, by string) {
+	if limit, source = limitOf(job); limit == 0 {
+		return 0, "", ""
+	}
+	return limit, source, job.Annotations[v1alpha1.AnnotationActiveDeadlineSource]
 }
 
 // Early tells whether it would be wrong of Trainer to end the TrainJob by its deadline at the
@@ -164,7 +190,7 @@ func limit(seconds int64) time.Duration {
 	return time.Duration(min(seconds, v1alpha1.MaxSeconds)) * time.Second
 }
 
-// activeSince returns when the active TrainJob last became active, or the zero time when
+// ActiveSince returns when the active TrainJob last became active, or the zero time when
 // that is not known yet: the latest of what is stored about it.
 //
 //   - The stamp covers what Trainer never saw: a suspension while its controller was away,
@@ -177,15 +203,15 @@ func limit(seconds int64) time.Duration {
 // While Trainer still reports the TrainJob suspended, only a stamp from after that counts:
 // without one it was resumed unseen, nothing of it runs yet, and the creation, or a stamp
 // from before the suspension, would end it early.
-func activeSince(job *trainer.TrainJob, now time.Time) time.Time {
+func ActiveSince(job *trainer.TrainJob, now time.Time) time.Time {
 	start := job.CreationTimestamp.Time
 	stamp, err := time.Parse(time.RFC3339Nano, job.Annotations[v1alpha1.AnnotationResumedAt])
-	stamped := err == nil && stamp.Sub(now) <= maxAhead
+	stamped := err == nil && stamp.Sub(now) <= MaxAhead
 	if stamped {
 		start = later(start, stamp)
 	}
 	suspended := meta.FindStatusCondition(job.Status.Conditions, trainer.ConditionSuspended)
-	if suspended == nil || suspended.LastTransitionTime.Sub(now) > maxAhead {
+	if suspended == nil || suspended.LastTransitionTime.Sub(now) > MaxAhead {
 		return start
 	}
 	if suspended.Status == metav1.ConditionFalse {

@@ -75,15 +75,15 @@ const activeSinceText = "active since "
 // exceeded says what happened, for the condition and the event.
 func exceeded(decision Decision, neverReady bool) string {
 	text := fmt.Sprintf(activeSinceText+"%s, longer than the limit of %d s (%s)",
-		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.origin())
+		decision.Start.UTC().Format(time.RFC3339), int64(decision.Limit.Seconds()), decision.Origin())
 	if neverReady {
 		text += "; no pod was ever ready"
 	}
 	return text
 }
 
-// origin says where the limit stands, and who set it if that was not the TrainJob's author.
-func (d Decision) origin() string {
+// Origin says where the limit stands, and who set it if that was not the TrainJob's author.
+func (d Decision) Origin() string {
 	if d.By == "" {
 		return string(d.Source)
 	}
@@ -93,6 +93,6 @@ func (d Decision) origin() string {
 // approaching says what is about to happen.
 func approaching(decision Decision, now time.Time) string {
 	return fmt.Sprintf("%s left of the limit of %d s (%s); active since %s",
-		decision.Deadline.Sub(now).Round(time.Second), int64(decision.Limit.Seconds()), decision.origin(),
+		decision.Deadline.Sub(now).Round(time.Second), int64(decision.Limit.Seconds()), decision.Origin(),
 		decision.Start.UTC().Format(time.RFC3339))
 }

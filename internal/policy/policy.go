@@ -44,7 +44,7 @@ func Strictest(policies []v1alpha1.LifecyclePolicy, namespace labels.Set, runtim
 	var rules Rules
 	for i := range policies {
 		policy := &policies[i]
-		if !selects(policy.Spec.NamespaceSelector, namespace) {
+		if !Selects(policy.Spec.NamespaceSelector, namespace) {
 			continue
 		}
 		if selector := policy.Spec.RuntimeSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
@@ -52,7 +52,7 @@ func Strictest(policies []v1alpha1.LifecyclePolicy, namespace labels.Set, runtim
 			if err != nil {
 				return Rules{}, err
 			}
-			if settings.Name == "" || !selects(selector, settings.Labels) {
+			if settings.Name == "" || !Selects(selector, settings.Labels) {
 				continue
 			}
 		}
@@ -84,8 +84,8 @@ func stricter(limit Limit, other *v1alpha1.Duration, policy string) Limit {
 	return limit
 }
 
-// selects tells whether the selector, which is nil for all, matches the labels.
-func selects(selector *metav1.LabelSelector, set labels.Set) bool {
+// Selects tells whether the selector, which is nil for all, matches the labels.
+func Selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	if selector == nil {
 		return true
 	}

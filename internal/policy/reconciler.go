@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	matching := int32(0)
 	for i := range namespaces.Items {
-		if selects(policy.Spec.NamespaceSelector, labels.Set(namespaces.Items[i].Labels)) {
+		if Selects(policy.Spec.NamespaceSelector, labels.Set(namespaces.Items[i].Labels)) {
 			matching++
 		}
 	}

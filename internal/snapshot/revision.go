@@ -25,6 +25,13 @@ import (
 // the spelling of quantities. All else counts: an empty object that is a choice, such as
 // "torch": {} or "emptyDir": {}, and every field that these sources do not know.
 func Revision(spec map[string]any) string {
+	sum := sha256.Sum256(encode(Canonical(spec)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Canonical returns what of a runtime's spec counts for its revision: two are equal if and only if
+// their revisions are. It may share parts with the spec, so that neither must be changed.
+func Canonical(spec map[string]any) map[string]any {
 	canonical := make(map[string]any, len(spec))
 	for key, value := range spec {
 		if key == "template" {
@@ -34,8 +41,7 @@ func Revision(spec map[string]any) string {
 			canonical[key] = value
 		}
 	}
-	sum := sha256.Sum256(encode(canonical))
-	return hex.EncodeToString(sum[:8])
+	return canonical
 }
 
 // withoutOwn returns the JobSet template without the annotations that say what it is.

@@ -226,8 +226,17 @@ func summaryOf(runtime map[string]any) string {
 
 // YAML writes the runtime as Trainer reads it from a ConfigMap.
 func (s *Snapshot) YAML() (string, error) {
+	text, err := ToYAML(s.object)
+	if err == nil && !s.Holds(text) {
+		err = errors.New("the runtime cannot be written as YAML")
+	}
+	return text, err
+}
+
+// ToYAML writes a value, which is as JSON decodes into any, as YAML with sorted keys.
+func ToYAML(value any) (string, error) {
 	var printable strings.Builder
-	for _, r := range string(encode(s.object)) {
+	for _, r := range string(encode(value)) {
 		// YAML takes these only escaped, JSON either way. They can only be in strings.
 		if r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
 			fmt.Fprintf(&printable, `\u%04x`, r)
@@ -236,22 +245,38 @@ func (s *Snapshot) YAML() (string, error) {
 		printable.WriteRune(r)
 	}
 	text, err := yaml.JSONToYAML([]byte(printable.String()))
-	if err == nil && !s.Holds(string(text)) {
-		err = errors.New("the runtime cannot be written as YAML")
-	}
 	return string(text), err
+}
+
+// Spec returns the spec of the runtime, which carries its revision and source and must not be
+// changed.
+func (s *Snapshot) Spec() map[string]any {
+	spec, _ := s.object["spec"].(map[string]any)
+	return spec
 }
 
 // JobSetSpec returns the spec of the runtime's JobSet template, which must not be changed.
 func (s *Snapshot) JobSetSpec() map[string]any {
-	spec, _ := s.object["spec"].(map[string]any)
-	template, _ := spec["template"].(map[string]any)
+	template, _ := s.Spec()["template"].(map[string]any)
 	jobSet, _ := template["spec"].(map[string]any)
 	return jobSet
 }
 
 // Settings returns what the runtime said about the lifecycle of its TrainJobs.
 func (s *Snapshot) Settings() trainer.RuntimeSettings { return trainer.SettingsOf(s.object) }
+
+// SettingsOf returns what the runtime of a TrainJob, as JSON decodes into a map, says; nil is one that
+// is gone, be it for a moment. What is sealed of it into the TrainJob counts in its place: what is removed
+// for want of it would not come back with it.
+func SettingsOf(job *trainer.TrainJob, runtime map[string]any) trainer.RuntimeSettings {
+	if runtime != nil {
+		return trainer.SettingsOf(runtime)
+	}
+	if sealed, err := Of(job); err == nil && sealed != nil {
+		return sealed.Settings()
+	}
+	return trainer.RuntimeSettings{}
+}
 
 // Object makes the TrainingRuntimeSnapshot of a TrainJob.
 func (s *Snapshot) Object(job *trainer.TrainJob) *v1alpha1.TrainingRuntimeSnapshot {

@@ -41,6 +41,8 @@ type JobSetSpec struct {
 // JobSetStatus is the part of a JobSet's status that tells its end.
 type JobSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Restarts counts how often all its Jobs were made anew.
+	Restarts int32 `json:"restarts,omitempty"`
 	// ReplicatedJobsStatus counts the Jobs of each replicatedJob.
 	ReplicatedJobsStatus []ReplicatedJobStatus `json:"replicatedJobsStatus,omitempty"`
 }

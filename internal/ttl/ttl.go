@@ -29,6 +29,27 @@ type Rules struct {
 	OwnTTL bool
 }
 
+// RulesOf puts together what the runtime of a TrainJob says, and the strictest that policies say: how
+// long it stays when it has succeeded, when it has failed, and at most. The zero Limit is none: no policy
+// says less than a second.
+func RulesOf(runtime trainer.RuntimeSettings, succeeded, failed, most Limit) Rules {
+	return Rules{
+		Runtime:   Default(runtime.Annotations, runtime.Name),
+		Succeeded: given(succeeded),
+		Failed:    given(failed),
+		Max:       given(most),
+		OwnTTL:    runtime.OwnTTL,
+	}
+}
+
+// given returns the limit of a policy; nil for none.
+func given(limit Limit) *Limit {
+	if limit.After <= 0 {
+		return nil
+	}
+	return &limit
+}
+
 // State tells how a TrainJob stands to its end.
 type State int
 
@@ -64,7 +85,7 @@ func Evaluate(job *trainer.TrainJob, rules Rules, now time.Time) Decision {
 		return Decision{}
 	}
 	finished := job.FinishedAt()
-	limit := limitOf(job, rules, finished.Type == trainer.ConditionComplete)
+	limit := LimitOf(job, rules, finished.Type == trainer.ConditionComplete)
 	if limit == nil {
 		return Decision{}
 	}
@@ -85,12 +106,13 @@ func mayGo(job *trainer.TrainJob) bool {
 		job.DeletionTimestamp.IsZero()
 }
 
-// limitOf returns what counts of all that is said about the TrainJob; nil when it is to stay.
+// LimitOf returns what counts of all that is said about the TrainJob, by how it has finished or when it
+// should; nil when it is to stay.
 // Where its own annotation cannot be read, which only one stored while the webhook was away can
 // be, it stays as long as it may: what is removed does not come back. Where Trainer itself removes
 // it, only the maximum counts, as for a copy that MultiKueue made: its own cluster must learn
 // first how that ended, and removes it then.
-func limitOf(job *trainer.TrainJob, rules Rules, succeeded bool) *Limit {
+func LimitOf(job *trainer.TrainJob, rules Rules, succeeded bool) *Limit {
 	var limit *Limit
 	text, annotated := job.Annotations[v1alpha1.AnnotationTTLSecondsAfterFinished]
 	switch {
