@@ -15,9 +15,16 @@ const module = "github.com/signalbox-dev/signalbox/"
 
 // pure are the files that decide: what they say must follow from their arguments alone.
 var pure = []string{
-	"deadline/deadline.go", "deadline/stamp.go", "deadline/terminal.go", "deadline/validate.go",
+	"deadline/deadline.go", "deadline/ready.go", "deadline/stamp.go", "deadline/terminal.go", "deadline/validate.go",
 	"guard/guard.go",
-	"kueue/built.go", "kueue/compare.go", "kueue/json.go", "kueue/podsets.go", "kueue/workload.go",
+	"kubectl/argument.go", "kubectl/content.go", "kubectl/limit.go", "kubectl/state.go", "kubectl/wrap.go",
+	"kubectl/check/certificate.go", "kubectl/check/facts.go", "kubectl/check/installed.go", "kubectl/check/item.go", "kubectl/check/judge.go", "kubectl/check/kueue.go", "kubectl/check/reconciler.go",
+	"kubectl/check/rules.go", "kubectl/check/served.go", "kubectl/check/trainer.go", "kubectl/check/webhook.go",
+	"kubectl/diff/compare.go", "kubectl/diff/report.go", "kubectl/diff/unified.go",
+	"kubectl/explain/findings.go", "kubectl/explain/limits.go", "kubectl/explain/report.go", "kubectl/explain/running.go",
+	"kubectl/explain/sealing.go", "kubectl/explain/timeline.go",
+	"kubectl/list/left.go", "kubectl/list/lines.go", "kubectl/list/row.go",
+	"kueue/built.go", "kueue/compare.go", "kueue/json.go", "kueue/order.go", "kueue/podsets.go", "kueue/told.go", "kueue/workload.go",
 	"policy/policy.go",
 	"snapshot/revision.go", "snapshot/seal.go", "snapshot/snapshot.go",
 	"ttl/ttl.go",
@@ -47,8 +54,10 @@ func TestImportsRunOneWay(t *testing.T) {
 		{"api/v1alpha1", "internal/shared"},
 		{"internal/trainer", "internal/event"},
 		{"internal/deadline", "internal/snapshot", "internal/guard", "internal/policy", "internal/ttl", "internal/kueue"},
-		{"internal/admission", "internal/certificate", "internal/command"},
-		{"cmd/webhook", "cmd/reconciler"},
+		{"internal/admission", "internal/certificate", "internal/command", "internal/kubectl"},
+		{"internal/kubectl/list", "internal/kubectl/explain", "internal/kubectl/diff", "internal/kubectl/check"},
+		{"internal/kubectl/plugin"},
+		{"cmd/webhook", "cmd/reconciler", "cmd/kubectl-signalbox"},
 	}
 	var above []string
 	for _, row := range rows {
