@@ -58,9 +58,9 @@ type Options struct {
 	// Log gets a line for each step, with the time since the start; nil discards
 	// them.
 	Log io.Writer
-
-	// bare leaves out all but etcd and the API server.
-	bare bool
+	// Bare leaves out all but etcd and the API server, also the kinds of JobSet and Trainer. Not with
+	// any other option.
+	Bare bool
 }
 
 // Cluster is a running control plane. End it with Close.
@@ -147,17 +147,17 @@ func (c *Cluster) build(ctx context.Context) (err error) {
 	}
 	names := []string{binaries.Etcd, binaries.APIServer}
 	modules := []string{binaries.JobSetModule, binaries.TrainerModule, binaries.KwokModule}
-	if !c.options.bare {
+	if !c.options.Bare {
 		names = append(names, binaries.ControllerManager, binaries.Kubectl)
 	}
-	if !c.options.bare && !c.options.KindsOnly {
+	if !c.options.Bare && !c.options.KindsOnly {
 		names = append(names, binaries.Scheduler, binaries.JobSet, binaries.Trainer, binaries.Kwok)
 	}
 	if c.options.Kueue {
 		names = append(names, binaries.Kueue)
 		modules = append(modules, binaries.KueueModule)
 	}
-	if c.binaries, err = binaries.Ensure(ctx, c.root, c.log, names...); err != nil || c.options.bare {
+	if c.binaries, err = binaries.Ensure(ctx, c.root, c.log, names...); err != nil || c.options.Bare {
 		return err
 	}
 	c.Kubectl = c.binaries[binaries.Kubectl]
@@ -173,13 +173,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	var content *manifests
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.startAPIServer(groupCtx) })
-	if !c.options.bare {
+	if !c.options.Bare {
 		group.Go(func() (err error) {
 			content, err = c.render(groupCtx)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil || c.options.bare {
+	if err := group.Wait(); err != nil || c.options.Bare {
 		return err
 	}
 	if err := c.install(ctx, content.all()); err != nil {

@@ -18,7 +18,8 @@ const controllers = "job-controller,garbage-collector-controller,namespace-contr
 	"taint-eviction-controller,pod-garbage-collector-controller"
 
 // podControllers are those that the option Pods needs besides.
-const podControllers = "deployment-controller,replicaset-controller,endpointslice-controller"
+// The Endpoints of a Service are what the API server's own proxy goes by.
+const podControllers = "deployment-controller,replicaset-controller,endpointslice-controller,endpoints-controller"
 
 // part returns a process that runs the program of that name as the user.
 func (c *Cluster) part(name, path, user string, args ...string) *Process {

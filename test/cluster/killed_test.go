@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func runChild() error {
-	c, err := Start(context.Background(), Options{bare: true, Log: os.Stderr})
+	c, err := Start(context.Background(), Options{Bare: true, Log: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -90,11 +90,23 @@ func (c *Cluster) Pods(component string) []*Pod {
 
 // local returns where a pod of Signalbox serves what is at this address of the pods' network.
 func (k *kubelet) local(endpoint string) (string, bool) {
-	ip, _, _ := net.SplitHostPort(endpoint)
+	ip, port, _ := net.SplitHostPort(endpoint)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, pod := range k.pods {
-		if pod.ip == ip {
+		if pod.ip != ip {
+			continue
+		}
+		for _, p := range pod.stored.Spec.Containers[0].Ports {
+			if strconv.Itoa(int(p.ContainerPort)) != port {
+				continue
+			}
+			switch p.Name {
+			case "metrics":
+				return address(pod.ports[0]), true
+			case "probes":
+				return address(pod.ports[1]), true
+			}
 			return pod.Webhook, true
 		}
 	}

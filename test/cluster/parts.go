@@ -99,7 +99,9 @@ func (c *Cluster) newRest(m *manifests) error {
 	}
 	var err error
 	if c.options.Pods {
-		c.kubelet, err = c.startKubelet()
+		if c.kubelet, err = c.startKubelet(); err == nil {
+			c.services.kubelet.Store(c.kubelet)
+		}
 	}
 	if err != nil || !c.options.Signalbox {
 		return err

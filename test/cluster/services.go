@@ -19,14 +19,17 @@ import (
 
 // services stands in for kube-proxy and the pods' network: an HTTP proxy on a Unix socket that
 // the API server reaches the cluster by. It knows the addresses of Services, takes the next of
-// the ready endpoints for each new connection, and leaves open connections alone. What the API
-// server calls by URL does not come through here.
+// the ready endpoints for each new connection, and leaves open connections alone. It knows the
+// addresses of pods, too, for the API server's own proxy. What the API server calls by URL does not
+// come through here.
 type services struct {
 	cluster *Cluster
 	// config is the path of the API server's egress configuration.
 	config string
 	server *http.Server
 	turn   atomic.Int64
+	// kubelet has the pods, once it has started.
+	kubelet atomic.Pointer[kubelet]
 }
 
 // dialTimeout bounds what an endpoint takes to accept a connection.
@@ -57,7 +60,8 @@ func (c *Cluster) serveServices() (*services, error) {
 	return s, nil
 }
 
-// ServeHTTP answers CONNECT CLUSTER-IP:PORT with a connection to one of the Service's pods.
+// ServeHTTP answers CONNECT CLUSTER-IP:PORT with a connection to one of the Service's pods, and
+// CONNECT POD-IP:PORT with one to that pod.
 func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
@@ -91,40 +95,49 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *services) dial(ctx context.Context, service string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	endpoints, err := s.endpoints(ctx, service)
-	if err != nil {
+	endpoints, found, err := s.endpoints(ctx, service)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(endpoints) == 0 {
+	case !found:
+		// Of a pod itself.
+		endpoints = []string{service}
+	case len(endpoints) == 0:
 		return nil, fmt.Errorf("the Service at %s has no ready endpoint", service)
 	}
 	endpoint := endpoints[int(s.turn.Add(1))%len(endpoints)]
-	local, ok := s.cluster.kubelet.local(endpoint)
+	// The API server calls from its start on, the kubelet comes later.
+	pods := s.kubelet.Load()
+	if pods == nil {
+		return nil, fmt.Errorf("no pods are there yet that could be at %s", endpoint)
+	}
+	local, ok := pods.local(endpoint)
 	if !ok {
-		return nil, fmt.Errorf("no pod has the address %s", endpoint)
+		return nil, fmt.Errorf("no pod serves at %s", endpoint)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", local)
 }
 
-// endpoints returns the addresses of the ready pods of the Service at CLUSTER-IP:PORT.
-func (s *services) endpoints(ctx context.Context, service string) ([]string, error) {
+// endpoints returns the addresses of the ready pods of the Service at CLUSTER-IP:PORT. found is false where
+// there is none.
+func (s *services) endpoints(ctx context.Context, service string) (ready []string, found bool, err error) {
 	ip, port, err := net.SplitHostPort(service)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var known corev1.ServiceList
 	var slices discoveryv1.EndpointSliceList
 	if err := errors.Join(s.cluster.Client.List(ctx, &known), s.cluster.Client.List(ctx, &slices)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, o := range known.Items {
 		for _, p := range o.Spec.Ports {
 			if o.Spec.ClusterIP == ip && strconv.Itoa(int(p.Port)) == port {
-				return readyEndpoints(slices.Items, client.ObjectKeyFromObject(&o), p.Name), nil
+				return readyEndpoints(slices.Items, client.ObjectKeyFromObject(&o), p.Name), true, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("no Service is at %s", service)
+	return nil, false, nil
 }
 
 func readyEndpoints(slices []discoveryv1.EndpointSlice, service client.ObjectKey, port string) []string {

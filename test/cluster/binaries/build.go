@@ -115,3 +115,18 @@ func Signalbox(ctx context.Context, root string, log io.Writer) (webhook, reconc
 	reconciler, err = build("reconciler")
 	return webhook, reconciler, err
 }
+
+// Plugin builds cmd/kubectl-signalbox of this project, as Signalbox builds the others, and returns its path.
+func Plugin(ctx context.Context, root string, log io.Writer) (string, error) {
+	if err := os.MkdirAll(binDir(root), 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, filepath.Join(binDir(root), ".lock"), log)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	path := filepath.Join(binDir(root), "kubectl-signalbox")
+	cmd := goCommand(ctx, root, "build", "-o", path, "./cmd/kubectl-signalbox")
+	return path, run(cmd, "building kubectl-signalbox", "", log)
+}
