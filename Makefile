@@ -18,7 +18,7 @@ MODULES := . test/controlplane test/controlplane/kueue tools/controller-gen tool
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && set -- $$($(GO) env CC) && command -v "$$1" >/dev/null 2>&1 && echo -race)
 
 # Tests that start a control plane, one package after the other.
-CLUSTER_TESTS := ./test/cluster/... ./test/install/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/... ./test/bench
+CLUSTER_TESTS := ./test/cluster/... ./test/install/... ./test/integration/... ./test/e2e/... ./test/multikueue/... ./test/chaos/... ./test/cli ./test/bench
 # They, and the tests of the chart, run programs and read files that Go's test cache does not
 # know of. Those of the chart do nothing side by side, so they need no race detector, with
 # which evaluating CEL takes minutes.
@@ -42,6 +42,8 @@ VERSION ?= $(APP_VERSION)
 RELEASE ?= .bin/release
 PLATFORMS ?=
 RELEASED := $(or $(PLATFORMS),linux/amd64 linux/arm64)
+# The plugin runs where people work.
+PLUGIN_RELEASED := $(or $(PLATFORMS),linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64)
 
 .PHONY: help
 help: ## List the targets.
@@ -51,17 +53,24 @@ help: ## List the targets.
 build: ## Build the commands into .bin.
 	$(GO) build -o .bin/ ./cmd/...
 
+# release-build builds the command $$command for $$platform into the file $(1). The same
+# sources and the same Go give the same bytes: neither a C library nor a path of this machine is in
+# them.
+release-build = echo "building $$command for $$platform"; \
+	CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform\#*/} GOAMD64=v1 GOARM64=v8.0 $(GO) build -trimpath \
+		-ldflags '-s -w -X github.com/signalbox-dev/signalbox/internal/command.release=$(VERSION)' -o $(1) ./cmd/$$command
+
 # build-commands builds the commands for the platforms in $(1) into the folder $(2), as
-# signalbox-COMMAND-OS-ARCH. The same sources and the same Go give the same bytes: neither a C
-# library nor a path of this machine is in them.
+# signalbox-COMMAND-OS-ARCH.
 define build-commands
 	@for platform in $(1); do for command in webhook reconciler; do \
-		echo "building $$command for $$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} GOAMD64=v1 GOARM64=v8.0 $(GO) build -trimpath \
-			-ldflags '-s -w -X github.com/signalbox-dev/signalbox/internal/command.release=$(VERSION)' \
-			-o $(2)/signalbox-$$command-$${platform/\//-} ./cmd/$$command; \
+		$(call release-build,$(2)/signalbox-$$command-$${platform/\//-}); \
 	done; done
 endef
+
+.PHONY: plugin
+plugin: ## Build the kubectl plugin for this machine: .bin/kubectl-signalbox, for a folder of the PATH.
+	$(GO) build -trimpath -ldflags '-X github.com/signalbox-dev/signalbox/internal/command.release=$(VERSION)' -o .bin/ ./cmd/kubectl-signalbox
 
 .PHONY: images
 images: IMAGE_PLATFORMS = $(or $(PLATFORMS),linux/$(shell $(GO) env GOHOSTARCH))
@@ -74,10 +83,18 @@ images: ## Build the images IMAGE-webhook and IMAGE-reconciler, tagged VERSION (
 	done; done
 
 .PHONY: release
-release: ## Build commands, chart, SBOMs and their checksums into RELEASE (.bin/release), for PLATFORMS.
+release: ## Build commands, kubectl plugin, chart, SBOMs and their checksums into RELEASE (.bin/release), for PLATFORMS.
 	@[ "$(VERSION)" = "$(APP_VERSION)" ] || { echo "VERSION is $(VERSION), but the chart's appVersion is $(APP_VERSION)" >&2; exit 1; }
 	@rm -f $(RELEASE)/signalbox-* $(RELEASE)/SHA256SUMS
 	@$(MAKE) --no-print-directory sbom
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; command=kubectl-signalbox; \
+		for platform in $(PLUGIN_RELEASED); do \
+			exe=; [ "$${platform%/*}" != windows ] || exe=.exe; plugin=$$folder/$${platform/\//-}/$$command$$exe; \
+			$(call release-build,"$$plugin"); \
+			$(CYCLONEDX) bin -json -std -noserial -notimestamp -version v$(VERSION) \
+				-output $(RELEASE)/signalbox-kubectl-$${platform/\//-}.cdx.json "$$plugin"; \
+		done; \
+		$(GO) run ./tools/krew -version $(VERSION) -out $(RELEASE) "$$folder"
 	@# An archive holds the times of its files, which here are those of the checkout.
 	@chart=$$(mktemp -d); trap 'rm -rf "$$chart"' EXIT; \
 		cp -R charts/signalbox "$$chart"; \
@@ -86,7 +103,7 @@ release: ## Build commands, chart, SBOMs and their checksums into RELEASE (.bin/
 	@cd $(RELEASE) && sha256sum signalbox-* > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: sbom
-sbom: ## Build the commands and a CycloneDX SBOM of each into RELEASE (.bin/release), for PLATFORMS.
+sbom: ## Build the commands of the cluster and a CycloneDX SBOM of each into RELEASE (.bin/release), for PLATFORMS.
 	$(call build-commands,$(RELEASED),$(RELEASE))
 	@for platform in $(RELEASED); do for command in webhook reconciler; do \
 		binary=$(RELEASE)/signalbox-$$command-$${platform/\//-}; \
@@ -115,7 +132,7 @@ test: control-plane test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, and the fuzz targets on their seeds.
 	@$(if $(RACE),,echo "no C compiler or no cgo: the tests run without the race detector")
-	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(bench$$|(chaos|chart|cluster|e2e|install|integration|multikueue|release)(/|$$))')
+	$(GO) test $(RACE) $$($(GO) list ./... | grep -vE '/test/(bench$$|(chaos|chart|cli|cluster|e2e|install|integration|multikueue|release)(/|$$))')
 	$(GO) -C tools/plot test $(RACE) ./...
 	@# The first time, building Prometheus's tool for the alerts takes minutes.
 	$(GO) test $(UNCACHED) -timeout 30m ./test/chart

@@ -45,7 +45,7 @@ func TestRelease(t *testing.T) {
 	chart := chartOf(t, filepath.Join(root, "charts", "signalbox", "Chart.yaml"))
 	makeRelease(t, folder)
 
-	want := []string{sums, "signalbox-" + chart.Version + ".tgz"}
+	want := []string{sums, "signalbox-" + chart.Version + ".tgz", manifest}
 	for _, platform := range platforms() {
 		for _, command := range commands {
 			file := binary(command, platform)
@@ -54,6 +54,12 @@ func TestRelease(t *testing.T) {
 			t.Run(file+".cdx.json", func(t *testing.T) { checkSBOM(t, filepath.Join(folder, file), chart.AppVersion) })
 		}
 	}
+	for _, platform := range platforms() {
+		file := archive(platform)
+		want = append(want, file, pluginSBOM(platform))
+		t.Run(file, func(t *testing.T) { checkPlugin(t, folder, platform, chart.AppVersion) })
+	}
+	t.Run(manifest, func(t *testing.T) { checkManifest(t, folder, chart.AppVersion) })
 	slices.Sort(want)
 	if diff := gocmp.Diff(want, names(t, folder)); diff != "" {
 		t.Errorf("files of the release (-want +got):\n%s", diff)
@@ -125,6 +131,11 @@ func binary(command, platform string) string {
 // checkBinary checks that the file runs on the platform without anything beside it, which an
 // image from scratch does not have, and that it knows its version.
 func checkBinary(t *testing.T, path, command, platform, version string) {
+	checkProgram(t, path, command, platform, version, "--version")
+}
+
+// checkProgram checks that of a command that tells its version with this argument.
+func checkProgram(t *testing.T, path, command, platform, version, argument string) {
 	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -142,14 +153,19 @@ func checkBinary(t *testing.T, path, command, platform, version string) {
 	if platform != runtime.GOOS+"/"+runtime.GOARCH {
 		return
 	}
-	output, err := exec.Command(path, "--version").CombinedOutput()
+	output, err := exec.Command(path, argument).CombinedOutput()
 	if want := command + " " + version + " "; err != nil || !strings.HasPrefix(string(output), want) {
-		t.Errorf("--version: %v, %q; want %q first", err, output, want)
+		t.Errorf("%s: %v, %q; want %q first", argument, err, output, want)
 	}
 }
 
 // checkSBOM checks that the SBOM beside a binary is of this file and lists what it is made of.
 func checkSBOM(t *testing.T, path, version string) {
+	checkSBOMOf(t, path+".cdx.json", read(t, path), version)
+}
+
+// checkSBOMOf checks that the SBOM is of this program.
+func checkSBOMOf(t *testing.T, path string, program []byte, version string) {
 	var document struct {
 		BOMFormat, SerialNumber string
 		Metadata                struct {
@@ -159,7 +175,7 @@ func checkSBOM(t *testing.T, path, version string) {
 		}
 		Components []struct{ Name, Version, PURL string }
 	}
-	data := read(t, path+".cdx.json")
+	data := read(t, path)
 	if err := json.Unmarshal(data, &document); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +192,7 @@ func checkSBOM(t *testing.T, path, version string) {
 	for _, property := range document.Metadata.Properties {
 		properties[property.Name] = property.Value
 	}
-	if got, want := properties["cdx:gomod:binary:hash:SHA-256"], sum(read(t, path)); got != want {
+	if got, want := properties["cdx:gomod:binary:hash:SHA-256"], sum(program); got != want {
 		t.Errorf("it is of a file with the sum %q, want %q", got, want)
 	}
 	components := map[string]string{}
@@ -216,6 +232,18 @@ func chartOf(t *testing.T, path string) chartVersions {
 // chartIn returns the versions of the chart in an archive, which has its templates too.
 func chartIn(t *testing.T, path string) chartVersions {
 	t.Helper()
+	files := unpack(t, path)
+	for _, file := range []string{"values.yaml", "values.schema.json", "templates/webhook/deployment.yaml"} {
+		if len(files["signalbox/"+file]) == 0 {
+			t.Errorf("there is no %s among %q", file, slices.Sorted(maps.Keys(files)))
+		}
+	}
+	return parseChart(t, files["signalbox/Chart.yaml"])
+}
+
+// unpack returns the files of an archive, by their names.
+func unpack(t *testing.T, path string) map[string][]byte {
+	t.Helper()
 	unpacked, err := gzip.NewReader(bytes.NewReader(read(t, path)))
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +252,7 @@ func chartIn(t *testing.T, path string) chartVersions {
 	for archive := tar.NewReader(unpacked); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return files
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -233,12 +261,6 @@ func chartIn(t *testing.T, path string) chartVersions {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{"values.yaml", "values.schema.json", "templates/webhook/deployment.yaml"} {
-		if len(files["signalbox/"+file]) == 0 {
-			t.Errorf("there is no %s among %q", file, slices.Sorted(maps.Keys(files)))
-		}
-	}
-	return parseChart(t, files["signalbox/Chart.yaml"])
 }
 
 func parseChart(t *testing.T, data []byte) chartVersions {
