@@ -17,19 +17,13 @@ const Group = "kueue.x-k8s.io"
 // LabelQueue is on a job and names the LocalQueue in which it waits.
 const LabelQueue = "kueue.x-k8s.io/queue-name"
 
-// More conditions of a Workload.
-const (
-	// Finished tells that its job has ended.
-	Finished = "Finished"
-	// Preempted tells that it had to make room.
-	Preempted = "Preempted"
-)
+// Finished is the condition of a Workload that tells that its job has ended.
+const Finished = "Finished"
 
 // Reasons for which Kueue counts the time of a Workload in its queue anew.
 const (
 	evictedByPodsReady = "PodsReadyTimeout"
 	evictedByCheck     = "AdmissionCheck"
-	preemptedInCohort  = "InCohortReclamation"
 )
 
 // OrderFields are the paths of the fields of a Workload, beside its metadata, that this file reads.
@@ -107,8 +101,7 @@ func priority(workload *unstructured.Unstructured) int64 {
 func queuedSince(workload *unstructured.Unstructured) time.Time {
 	for _, is := range list(child(workload.Object, "status"), "conditions") {
 		reason := is["reason"]
-		back := is["type"] == Evicted && (reason == evictedByPodsReady || reason == evictedByCheck) ||
-			is["type"] == Preempted && reason == preemptedInCohort
+		back := is["type"] == Evicted && (reason == evictedByPodsReady || reason == evictedByCheck)
 		if !back || is["status"] != "True" {
 			continue
 		}

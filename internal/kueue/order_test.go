@@ -48,7 +48,7 @@ func TestPositions(t *testing.T) {
 		waiting("idle", 90, func(w *unstructured.Unstructured) { set(w, int64(-10), "spec", "priority") }),
 		waiting("evicted", 120, condition(Evicted, "PodsReadyTimeout", 30)),
 		waiting("preempted", 100, condition(Evicted, "Preempted", 5)),
-		waiting("reclaimed", 100, condition(Preempted, "InCohortReclamation", 10)),
+		waiting("reclaimed", 110, condition("Preempted", "InCohortReclamation", 10)),
 		waiting("admitted", 200, condition(QuotaReserved, "QuotaReserved", 100)),
 		waiting("deactivated", 200, func(w *unstructured.Unstructured) { set(w, false, "spec", "active") }),
 		waiting("finished", 200, condition(Finished, "JobFinished", 1)),
@@ -68,7 +68,7 @@ func TestPositions(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"urgent": 1, "preempted": 2, "old": 3, "evicted": 4, "reclaimed": 5, "young": 6, "idle": 7,
+		"urgent": 1, "reclaimed": 2, "preempted": 3, "old": 4, "evicted": 5, "young": 6, "idle": 7,
 		"elsewhere": 1, "neighbour": 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,6 +1,8 @@
 package list
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +15,9 @@ import (
 // evidence takes from what was filed of runtimes the revisions of those TrainJobs that it is for.
 type evidence struct {
 	jobs map[types.UID]*trainer.TrainJob
+	// at is when it is looked for; denied are the reads that are known not to be allowed.
+	at     time.Time
+	denied map[string]bool
 }
 
 func evidenceOf(jobs []*trainer.TrainJob) evidence {

@@ -61,6 +61,8 @@ type follower struct {
 	wait time.Duration
 	// troubled: the last that was told is an error.
 	troubled bool
+	// listed: nothing was seen since a list.
+	listed bool
 }
 
 // run follows from this version on; from "" it lists first.
@@ -90,6 +92,7 @@ func (f *follower) list(ctx context.Context) (version string, on bool) {
 	if err != nil {
 		return "", on && f.pause(ctx, err)
 	}
+	f.listed = true
 	return version, f.tell(happening{what: ended})
 }
 
@@ -106,8 +109,10 @@ func (f *follower) watch(ctx context.Context, version string) (next string, on b
 		var seen bool
 		version, seen, err = f.see(ctx, watcher, version)
 		watcher.Stop()
+		if seen {
+			f.wait, f.listed = 0, false
+		}
 		if err == nil && seen {
-			f.wait = 0
 			return version, ctx.Err() == nil
 		}
 	}
@@ -115,7 +120,8 @@ func (f *follower) watch(ctx context.Context, version string) (next string, on b
 	case ctx.Err() != nil:
 		return "", false
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return "", true
+		// The version of a list that is forgotten at once would have all listed again without an end.
+		return "", !f.listed || f.sleep(ctx)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
 		version = ""
 	}

@@ -140,6 +140,12 @@ func TestFollow(t *testing.T) {
 			from: "5", answers: []any{apierrors.NewResourceExpired("too old"), page{version: "9"}},
 			asked: []string{"watch from 5", "list", "watch from 9"}, told: []string{"began", "ended"},
 		},
+		"the versions of lists are forgotten": {
+			answers: []any{page{version: "7"}, events{"!"}, page{version: "8"}, apierrors.NewResourceExpired("too old"), page{version: "9"}, events{"+a", "!"}, page{version: "10"}},
+			asked:   []string{"list", "watch from 7", "list", "watch from 8", "list", "watch from 9", "list", "watch from 10"},
+			told:    []string{"began", "ended", "began", "ended", "began", "ended", "put a", "began", "ended"},
+			after:   time.Second + 2*time.Second,
+		},
 		"the list begins anew": {
 			answers: []any{page{version: "7", names: []string{"a", "b"}, restart: true}},
 			asked:   []string{"list", "watch from 7"}, told: []string{"began", "listed a", "began", "listed b", "ended"},

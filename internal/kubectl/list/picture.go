@@ -1,6 +1,7 @@
 package list
 
 import (
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,10 +30,12 @@ type picture struct {
 	// and by Trainer, by their UID; keptUnread tells that not all could be read.
 	filed, kept map[types.UID]string
 	keptUnread  bool
-	// sought are those for which it was looked for.
-	sought map[types.UID]bool
+	// sought is when it was last looked for of each; denied are the reads that are not allowed.
+	sought map[types.UID]time.Time
+	denied map[string]bool
 
-	// What follows is found anew when objects have come, changed or gone.
+	// What follows is found anew for the next rows when objects have come, changed or gone: old.
+	old         bool
 	jobSetsOf   map[types.NamespacedName]*trainer.JobSet
 	revisions   map[runtimeKey]string
 	workloadsOf map[types.UID][]unstructured.Unstructured
@@ -50,18 +53,21 @@ func newPicture() *picture {
 		runtimes:  [2]shelf[revised]{{reduce: revisedOf}, {reduce: revisedOf}},
 		filed:     map[types.UID]string{},
 		kept:      map[types.UID]string{},
-		sought:    map[types.UID]bool{},
+		sought:    map[types.UID]time.Time{},
+		denied:    map[string]bool{},
+		signalbox: true,
 	}
 }
 
-// stale has all that is found from the objects found anew.
-func (p *picture) stale() { p.jobSetsOf, p.revisions, p.workloadsOf, p.positions = nil, nil, nil, nil }
+// stale has all that is found from the objects found anew when rows are made next.
+func (p *picture) stale() { p.old = true }
+
+// forget has it found anew for the next row already.
+func (p *picture) forget() { p.jobSetsOf = nil }
 
 // index finds what is looked up for each TrainJob.
 func (p *picture) index() {
-	if p.jobSetsOf != nil {
-		return
-	}
+	p.old = false
 	p.jobSetsOf = map[types.NamespacedName]*trainer.JobSet{}
 	for _, jobSet := range p.jobSets.items {
 		key := types.NamespacedName{Namespace: jobSet.Namespace, Name: jobSet.Name}
@@ -87,9 +93,12 @@ func (p *picture) index() {
 	p.positions = kueue.Positions(all)
 }
 
-// row makes the row of a TrainJob.
+// row makes the row of a TrainJob, beside the objects as they were for the last rows: thousands may go at
+// once.
 func (p *picture) row(job *trainer.TrainJob, now time.Time) Row {
-	p.index()
+	if p.jobSetsOf == nil {
+		p.index()
+	}
 	of := Beside{Signalbox: p.signalbox, Facts: p.facts(job)}
 	workload := kueue.Newest(p.workloadsOf[job.UID], job)
 	of.Queued = kubectl.InQueue(job, workload, p.kueue)
@@ -133,6 +142,9 @@ func (p *picture) live(job *trainer.TrainJob) kubectl.Live {
 
 // rows returns the rows of all TrainJobs, sorted.
 func (p *picture) rows(now time.Time) []Row {
+	if p.old {
+		p.index()
+	}
 	rows := make([]Row, 0, len(p.jobs.items))
 	for _, job := range p.jobs.items {
 		rows = append(rows, p.row(job, now))
@@ -143,8 +155,8 @@ func (p *picture) rows(now time.Time) []Row {
 
 // unsealed returns the TrainJobs for which it counts what was filed of their runtime, and which has not
 // been read yet: not those that are sealed, nor those that wait to be, nor any where Trainer does not
-// build from it, nor those that are finished and of which there was nothing.
-func (p *picture) unsealed() []*trainer.TrainJob {
+// build from it, nor those of which there was nothing a short time ago, or since they finished.
+func (p *picture) unsealed(now time.Time) []*trainer.TrainJob {
 	if p.keeps != nil && !*p.keeps {
 		return nil
 	}
@@ -152,9 +164,20 @@ func (p *picture) unsealed() []*trainer.TrainJob {
 	for _, job := range p.jobs.items {
 		_, filed := p.filed[job.UID]
 		_, kept := p.kept[job.UID]
-		if kubectl.SealedRevision(job) == "" && job.ManagedByTrainer() && !kubectl.Follows(job) && !filed && !kept && (!job.Terminal() || !p.sought[job.UID]) {
+		at, sought := p.sought[job.UID]
+		if filed || kept || sought && (job.Terminal() || now.Sub(at) < enough) {
+			continue
+		}
+		if kubectl.SealedRevision(job) == "" && job.ManagedByTrainer() && !kubectl.Follows(job) {
 			jobs = append(jobs, job)
 		}
 	}
 	return jobs
+}
+
+// evidence says what is to be looked for now, of what was filed of runtimes.
+func (p *picture) evidence(now time.Time) evidence {
+	e := evidenceOf(p.unsealed(now))
+	e.at, e.denied = now, maps.Clone(p.denied)
+	return e
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,7 +77,7 @@ func (l *lister) read(ctx context.Context, more bool) error {
 	for _, side := range l.sides {
 		l.reader.Side(ctx, side.what, func() error { return l.load(ctx, side) }, l.notes)
 	}
-	l.accept(l.prove(ctx, evidenceOf(l.picture.unsealed())))
+	l.accept(l.prove(ctx, l.picture.evidence(l.now(ctx))))
 	return nil
 }
 
@@ -92,17 +93,20 @@ func (l *lister) load(ctx context.Context, k *kind) error {
 	return nil
 }
 
-// surveyed is what was found out of a cluster.
+// surveyed is what was found out of a cluster; nil for what could not be.
 type surveyed struct {
 	keeps     *bool
-	signalbox bool
+	signalbox *bool
 	// workloads is the kind of Kueue's Workloads; nil where Kueue is not installed.
 	workloads *schema.GroupVersionKind
 }
 
 // survey finds out what is installed.
 func (l *lister) survey(ctx context.Context) surveyed {
-	found := surveyed{signalbox: l.reader.Installed(ctx, l.notes).May()}
+	found := surveyed{}
+	if installation := l.reader.Installed(ctx, l.notes); installation.Known {
+		found.signalbox = &installation.Is
+	}
 	if trainers, known := l.reader.Capabilities(ctx, l.notes); known {
 		found.keeps = &trainers.RuntimeSnapshot
 	}
@@ -112,9 +116,15 @@ func (l *lister) survey(ctx context.Context) surveyed {
 	return found
 }
 
-// take takes over what was found out, and returns what is to be read from now on, too; nil for nothing.
+// take takes over what was found out, and returns what is to be read from now on, too; nil for nothing. What
+// could not be found out stays as it was known before.
 func (l *lister) take(found surveyed) (news *kind) {
-	l.picture.keeps, l.picture.signalbox = found.keeps, found.signalbox
+	if found.keeps != nil {
+		l.picture.keeps = found.keeps
+	}
+	if found.signalbox != nil {
+		l.picture.signalbox = *found.signalbox
+	}
 	if found.workloads == nil || l.picture.kueue {
 		return nil
 	}
@@ -129,8 +139,11 @@ type proof struct {
 	// of are the TrainJobs that it was looked for.
 	of          evidence
 	filed, kept map[types.UID]string
-	// unread: not all could be read.
-	unread bool
+	// denied are the reads that are not allowed; failed: another could not be made.
+	denied map[string]bool
+	failed bool
+	// at is when it was looked for.
+	at time.Time
 }
 
 // prove reads what was filed of the runtimes of TrainJobs.
@@ -138,31 +151,37 @@ func (l *lister) prove(ctx context.Context, e evidence) proof {
 	if len(e.jobs) == 0 {
 		return proof{}
 	}
-	filed, read := l.gather(ctx, e, "TrainingRuntimeSnapshots", v1alpha1.GroupVersion.WithKind(v1alpha1.TrainingRuntimeSnapshotKind), e.filed)
-	kept, readToo := l.gather(ctx, e, "ConfigMaps", corev1.SchemeGroupVersion.WithKind("ConfigMap"), e.kept)
-	return proof{of: e, filed: filed, kept: kept, unread: !read || !readToo}
+	found := proof{of: e, denied: map[string]bool{}, at: e.at}
+	found.filed = l.gather(ctx, &found, "TrainingRuntimeSnapshots", v1alpha1.GroupVersion.WithKind(v1alpha1.TrainingRuntimeSnapshotKind), e.filed)
+	found.kept = l.gather(ctx, &found, "ConfigMaps", corev1.SchemeGroupVersion.WithKind("ConfigMap"), e.kept)
+	return found
 }
 
 // accept takes over what was filed.
 func (l *lister) accept(found proof) {
 	maps.Copy(l.picture.filed, found.filed)
 	maps.Copy(l.picture.kept, found.kept)
-	l.picture.keptUnread = found.unread
-	if found.unread {
+	maps.Copy(l.picture.denied, found.denied)
+	l.picture.keptUnread = found.failed || len(l.picture.denied) > 0
+	if found.failed {
 		return
 	}
 	for uid := range found.of.jobs {
-		l.picture.sought[uid] = true
+		l.picture.sought[uid] = found.at
 	}
 }
 
 // gather reads all objects of a kind where the TrainJobs are, and returns the revisions that are found in
-// those that belong to one. read is false where not all could be read; of a kind that is not installed
-// there are none.
-func (l *lister) gather(ctx context.Context, e evidence, what string, gvk schema.GroupVersionKind, of func(*unstructured.Unstructured) (*trainer.TrainJob, string)) (revisions map[types.UID]string, read bool) {
-	revisions, read = map[types.UID]string{}, true
-	for _, namespace := range e.where() {
-		found := l.reader.Side(ctx, what, func() error {
+// those that belong to one. What cannot be read is put down in proof, and what was not allowed before is
+// not tried again; of a kind that is not installed there are none.
+func (l *lister) gather(ctx context.Context, proof *proof, what string, gvk schema.GroupVersionKind, of func(*unstructured.Unstructured) (*trainer.TrainJob, string)) (revisions map[types.UID]string) {
+	revisions = map[types.UID]string{}
+	for _, namespace := range proof.of.where() {
+		request := what + "/" + namespace
+		if proof.of.denied[request] {
+			continue
+		}
+		l.reader.Side(ctx, what, func() error {
 			_, err := l.reader.Each(ctx, gvk, namespace, kubectl.Selectors{}, func(object *unstructured.Unstructured) error {
 				if job, revision := of(object); job != nil {
 					revisions[job.UID] = revision
@@ -172,9 +191,13 @@ func (l *lister) gather(ctx context.Context, e evidence, what string, gvk schema
 			if kubectl.NotInstalled(err) {
 				return nil
 			}
+			if apierrors.IsForbidden(err) {
+				proof.denied[request] = true
+			} else if err != nil {
+				proof.failed = true
+			}
 			return err
 		}, l.notes)
-		read = read && found
 	}
-	return revisions, read
+	return revisions
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // screen draws text over what it has drawn before.
@@ -37,12 +38,33 @@ func (s *screen) draw(lines []string) error {
 	return err
 }
 
-// fit cuts lines to what has room above these others in so many rows, of which the last stays empty, and
-// says how many are left out.
-func fit(lines, below []string, rows int) []string {
-	room := max(rows-1-len(below), 3)
-	if rows > 0 && len(lines) > room {
-		left := len(lines) - (room - 1)
+// fit puts notes below lines, and leaves out what has no room in so many rows, of which the last stays empty:
+// notes from a third of the rows on, then lines. It says how many are left out. 0 rows have room for all.
+func fit(lines []string, notes [][]string, rows int) []string {
+	below := slices.Concat(notes...)
+	if rows <= 0 {
+		return append(lines, below...)
+	}
+	room := rows - 1
+	if most := max(room/3, 1); len(below) > most {
+		below = nil
+		for i, note := range notes {
+			if len(below)+len(note) > most-1 {
+				below = append(below, fmt.Sprintf("... and %d more notes", len(notes)-i))
+				break
+			}
+			below = append(below, note...)
+		}
+	}
+	if room < 2 {
+		below = nil
+	}
+	room -= len(below)
+	switch left := len(lines) - (room - 1); {
+	case len(lines) <= room:
+	case room < 2:
+		lines = lines[:room:room]
+	default:
 		lines = append(lines[:room-1:room-1], fmt.Sprintf("... and %d more", left))
 	}
 	return append(lines, below...)

@@ -64,11 +64,13 @@ func (d *drawn) show(now time.Time, l *lister, troubles []string) error {
 	terminal := d.terminal()
 	rows := l.picture.rows(now)
 	top := kubectl.Cut(summary(rows, now, l.zone), terminal)
-	var below []string
+	var below [][]string
 	for _, note := range append(l.notes.All(), troubles...) {
+		var wrapped []string
 		for _, line := range kubectl.Wrap("note: "+note, terminal.Width) {
-			below = append(below, kubectl.Cut(line, terminal))
+			wrapped = append(wrapped, kubectl.Cut(line, terminal))
 		}
+		below = append(below, wrapped)
 	}
 	grid := l.shape().grid(rows, l.look(terminal, now), nil)
 	grid.NoHeaders = d.options.NoHeaders

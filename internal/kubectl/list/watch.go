@@ -23,6 +23,8 @@ const (
 	second = time.Second
 	// again is how often it is found out anew what is installed, and what was filed of runtimes.
 	again = time.Minute
+	// enough is for how long what was filed of a runtime and was not found is not looked for again.
+	enough = 5 * time.Minute
 	// aside is how long it may take to find out why a TrainJob is not listed any more.
 	aside = 3 * time.Second
 )
@@ -154,7 +156,7 @@ func (w *watching) run(ctx context.Context) error {
 
 // surveyAgain finds out anew, aside, what does not tell of itself.
 func (w *watching) surveyAgain(ctx context.Context) {
-	e := evidenceOf(w.picture.unsealed())
+	e := w.picture.evidence(w.now(ctx))
 	go func() {
 		found := w.survey(ctx)
 		proof := w.prove(ctx, e)
@@ -177,6 +179,7 @@ func (w *watching) apply(ctx context.Context, k *kind, h happening) {
 	case listed:
 		err = k.shelf.list(h.object)
 	case ended:
+		w.picture.forget()
 		if k == w.jobs {
 			w.gone(ctx, w.picture.jobs.end())
 		} else {
