@@ -47,7 +47,9 @@ func startCheck(t *testing.T, options cluster.Options) *checkScene {
 		}
 	}
 	s.scene = sceneOn(t, func() (*cluster.Cluster, error) {
+		started.Lock()
 		c, err := cluster.Start(t.Context(), options)
+		started.Unlock()
 		if err == nil {
 			t.Cleanup(func() {
 				if err := c.Close(); err != nil {

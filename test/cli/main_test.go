@@ -44,13 +44,14 @@ var started struct {
 	clusters []*cluster.Cluster
 }
 
-// lazy returns a function that starts the cluster when it is called for the first time.
+// lazy returns a function that starts the cluster when it is called for the first time: one after
+// the other, since all at once would keep each other from getting ready.
 func lazy(options cluster.Options) func() (*cluster.Cluster, error) {
 	return sync.OnceValues(func() (*cluster.Cluster, error) {
+		started.Lock()
+		defer started.Unlock()
 		c, err := cluster.Start(started.ctx, options)
 		if err == nil {
-			started.Lock()
-			defer started.Unlock()
 			started.clusters = append(started.clusters, c)
 		}
 		return c, err

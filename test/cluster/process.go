@@ -15,7 +15,7 @@ import (
 // readyTimeout bounds how long a part may take until it is ready. It is long,
 // since a loaded machine of two cores starts many parts at once; a part that
 // exits is noticed at once.
-const readyTimeout = 2 * time.Minute
+const readyTimeout = 4 * time.Minute
 
 // Process is one part of a cluster. Its methods may be called from any
 // goroutine, but not Start and Stop of the same part at the same time.
