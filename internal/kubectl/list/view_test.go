@@ -23,6 +23,8 @@ type scene struct {
 	*lister
 	out, notes *bytes.Buffer
 	at         time.Time
+	// touch hands over to what watches the scene what the test has changed of it.
+	touch func()
 }
 
 // newScene has a TrainJob of a policy that runs on a runtime that has changed, one without a limit, one in a

@@ -30,11 +30,13 @@ func (s *scene) watchHere(t *testing.T, v viewer) (happen func(k *kind, what ...
 			t.Error(err)
 		}
 	})
+	s.touch = func() { w.post(ctx, func(context.Context) {}) }
 	synctest.Wait()
 	return func(k *kind, what ...happening) {
 		for _, h := range what {
 			w.post(ctx, func(ctx context.Context) { w.apply(ctx, k, h) })
 		}
+		s.touch()
 		time.Sleep(frame)
 		synctest.Wait()
 	}
@@ -60,10 +62,12 @@ failed   DeadlineExceeded  12:00:00  -         -     -           60s    annotati
 `, since(s.out))
 
 		s.at = s.at.Add(14 * time.Minute)
+		s.touch()
 		time.Sleep(2 * second)
 		synctest.Wait()
 		same(t, "time has passed", "", since(s.out))
 		s.at = s.at.Add(time.Minute)
+		s.touch()
 		time.Sleep(second)
 		synctest.Wait()
 		same(t, "the deadline is reached", `
